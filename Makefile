@@ -1,0 +1,36 @@
+# make demo, make test: both work on a fresh machine with Python 3.11 or newer and make.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+
+.PHONY: demo test check bench scorers clean
+
+demo: .venv/ready
+	$(BIN)/python -m benchmarks.demo $(ARGS)
+
+test: check
+	$(BIN)/pytest
+
+check: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# make bench agents, make bench agents ARGS="--data FILE": one module of benchmarks/ a name.
+bench: .venv/ready
+	$(BIN)/python -m benchmarks.$(or $(filter-out bench,$(MAKECMDGOALS)),$(error name a benchmark: make bench NAME)) $(ARGS)
+
+.venv/ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with make PYTHON=/path/to/python"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+ifneq ($(filter bench,$(MAKECMDGOALS)),)
+%:
+	@:
+endif

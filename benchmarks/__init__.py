@@ -1,0 +1,1 @@
+"""Every number in `results/` is made by a module of this package."""

@@ -1,0 +1,13 @@
+"""Learned relevance eviction for LlamaIndex."""
+
+from lre_core import MissingExtra
+
+try:
+    from llamaindex_lre.buffer import LREChatMemoryBuffer
+    from llamaindex_lre.messages import to_message
+except ModuleNotFoundError as error:
+    if error.name and error.name.startswith("llama_index"):
+        raise MissingExtra("llamaindex_lre", "llamaindex") from error
+    raise
+
+__all__ = ["LREChatMemoryBuffer", "to_message"]

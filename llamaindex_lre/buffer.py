@@ -1,0 +1,243 @@
+"""Learned eviction for chat engines and agents: `ChatMemoryBuffer` with another choice of what the model sees."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
+from llama_index.core.llms.llm import LLM
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
+from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
+from pydantic import InstanceOf
+
+from llamaindex_lre.messages import copy_of
+from llamaindex_lre.sessions import Sessions
+from lre_core import Evictor, InvalidSetting, Scorer
+
+__all__ = ["LREChatMemoryBuffer"]
+
+logger = logging.getLogger(__name__)
+
+
+class LREChatMemoryBuffer(ChatMemoryBuffer):
+    """A chat memory that shows the model the messages it most likely still needs, verbatim, within a token limit.
+
+    It takes the place of `ChatMemoryBuffer` in any chat engine or agent, on any chat store. The store keeps every
+    message. Reading never changes anything: the same messages give the same view, however often one asks.
+
+        memory = LREChatMemoryBuffer.from_defaults(token_limit=3_000)
+
+    Attributes:
+        scorer: a `lre_core.Scorer`, the name of a bundled one, a path, or `auto`.
+        keep_recent: the last units kept without asking the scorer, while they fit. A unit is a message, or a call with
+            its results.
+        pin: says of a message whether it is always kept.
+        eviction_state: what has been decided so far; plain JSON, saved with the memory.
+    """
+
+    # A workflow's Context shares what `exclude` marks between its copies of a memory, where it copies all else.
+    scorer: InstanceOf[Scorer] | str = Field(default="auto", exclude=True)
+    keep_recent: int = 5
+    pin: Callable[[ChatMessage], bool] | None = Field(default=None, exclude=True)
+    eviction_state: dict[str, dict[str, Any]] = Field(default_factory=dict, repr=False)
+
+    _sessions: Sessions = PrivateAttr(default_factory=Sessions)
+
+    def model_post_init(self, context: object) -> None:
+        """Refuses wrong settings at once rather than in the first turn."""
+        self._evictor()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name it has when serialised."""
+        return "LREChatMemoryBuffer"
+
+    @classmethod
+    def from_defaults(
+        cls,
+        chat_history: list[ChatMessage] | None = None,
+        llm: LLM | None = None,
+        chat_store: BaseChatStore | None = None,
+        chat_store_key: str = DEFAULT_CHAT_STORE_KEY,
+        token_limit: int | None = None,
+        tokenizer_fn: Callable[[str], list[Any]] | None = None,
+        scorer: Scorer | str = "auto",
+        keep_recent: int = 5,
+        pin: Callable[[ChatMessage], bool] | None = None,
+        **kwargs: object,
+    ) -> Self:
+        """Creates a memory.
+
+        Args:
+            chat_history: messages to begin with.
+            llm: where `token_limit` is not given, it is three quarters of this model's context window.
+            chat_store: where messages are kept; in the process by default.
+            chat_store_key: whose messages these are.
+            token_limit: tokens that the messages, with `get`'s `initial_token_count`, may take; 3,000 by default.
+            tokenizer_fn: from text to tokens; LlamaIndex's global tokenizer by default.
+            scorer: a `lre_core.Scorer`, the name of a bundled one, a path, or `auto`.
+            keep_recent: the last units kept without asking the scorer, while they fit.
+            pin: says of a message whether it is always kept.
+            **kwargs: none are known.
+
+        Raises:
+            ValueError: a token limit under 1, a negative `keep_recent`, or an unknown argument.
+            lre_core.UnknownScorer: no bundled scorer of that name, and no file.
+        """
+        plain = ChatMemoryBuffer.from_defaults(
+            chat_history=None if chat_history is None else list(chat_history),
+            llm=llm,
+            chat_store=chat_store,
+            chat_store_key=chat_store_key,
+            token_limit=token_limit,
+            tokenizer_fn=tokenizer_fn,
+            **kwargs,
+        )
+        fields = vars(plain) | {"scorer": scorer, "keep_recent": keep_recent}
+        if pin is not None:
+            fields["pin"] = pin
+        return cls(**fields)
+
+    def to_dict(self, **kwargs: object) -> dict[str, Any]:
+        """Everything that can be written down: messages, settings, the scorer, what was decided.
+
+        A `pin` cannot be, and a log record says so. Since a Context writes its memory down after every run of an agent,
+        a pin for an agent is best the default of that field in a subclass. A `tokenizer_fn` is not written either.
+        """
+        if self.pin != type(self).model_fields["pin"].default:
+            logger.warning("A pin cannot be written down; give it again: from_dict(..., pin=...)")
+        with self._sessions.lock:
+            written = super().to_dict(**kwargs)
+        scorer = self.scorer
+        return written | {"scorer": json.loads(scorer.to_json()) if isinstance(scorer, Scorer) else scorer}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **kwargs: object) -> Self:
+        """Reads `to_dict`, also that of a `ChatMemoryBuffer`.
+
+        Args:
+            data: what `to_dict` gave.
+            **kwargs: fields that take the place of those written, such as `chat_store`, or that were not written, such
+                as `pin`.
+
+        Raises:
+            lre_core.InvalidScorer: its scorer was written by a version this one cannot read.
+            lre_core.InvalidSetting: the class of its chat store has not been imported.
+        """
+        fields = {**data, **kwargs}
+        if "chat_history" in fields:
+            fields["chat_store"] = SimpleChatStore(store={DEFAULT_CHAT_STORE_KEY: fields.pop("chat_history")})
+        if isinstance(fields.get("chat_store"), Mapping):
+            fields["chat_store"] = _load_store(dict(fields["chat_store"]))
+        if isinstance(fields.get("scorer"), Mapping):
+            fields["scorer"] = Scorer.from_json(json.dumps(fields["scorer"]))
+        return cls(**fields)
+
+    # The base class's name for it: pydantic takes one serializer a field, and this one replaces that.
+    @field_serializer("chat_store")
+    def serialize_courses_in_order(self, chat_store: BaseChatStore) -> dict[str, Any]:
+        """The chat store as plain JSON."""
+        return _dump_store(chat_store)
+
+    def get(
+        self, input: str | ChatMessage | None = None, initial_token_count: int = 0, **kwargs: object
+    ) -> list[ChatMessage]:
+        """The messages for the model, as copies.
+
+        Args:
+            input: the message about to be answered. Eviction does not look at it: a view that followed the question
+                would change the prompt's prefix on every turn.
+            initial_token_count: tokens of the limit that the prompt spends elsewhere; once not all fits, rounded up to
+                a 32nd of the limit. Where it leaves nothing, what is pinned comes all the same.
+            **kwargs: not used, as in the base class.
+        """
+        with self._sessions.lock:
+            messages = list(super().get_all())
+            view = self._sessions.view(self._evictor(), messages, initial_token_count, self.eviction_state)
+        return [copy_of(message) for message in view.messages]
+
+    async def aget(
+        self, input: str | ChatMessage | None = None, initial_token_count: int = 0, **kwargs: object
+    ) -> list[ChatMessage]:
+        """The messages for the model, as copies; see `get`."""
+        return await asyncio.to_thread(self.get, input, initial_token_count, **kwargs)
+
+    def get_all(self) -> list[ChatMessage]:
+        """Every message in the store, as copies."""
+        return [copy_of(message) for message in super().get_all()]
+
+    async def aget_all(self) -> list[ChatMessage]:
+        """Every message in the store, as copies."""
+        return [copy_of(message) for message in await super().aget_all()]
+
+    def put(self, message: ChatMessage) -> None:
+        """Adds a message."""
+        with self._sessions.lock:
+            super().put(message)
+
+    async def aput(self, message: ChatMessage) -> None:
+        """Adds a message."""
+        if type(self.chat_store).async_add_message is BaseChatStore.async_add_message:
+            await asyncio.to_thread(self.put, message)
+        else:
+            await super().aput(message)
+
+    def put_messages(self, messages: list[ChatMessage]) -> None:
+        """Adds messages; those of another thread come before or after them, not between."""
+        with self._sessions.lock:
+            super().put_messages(messages)
+
+    def set(self, messages: list[ChatMessage]) -> None:
+        """Replaces all messages. The list stays the caller's own."""
+        with self._sessions.lock:
+            super().set(list(messages))
+
+    async def aset(self, messages: list[ChatMessage]) -> None:
+        """Replaces all messages. The list stays the caller's own."""
+        await super().aset(list(messages))
+
+    def reset(self) -> None:
+        """Forgets all messages and decisions."""
+        with self._sessions.lock:
+            super().reset()
+            self.eviction_state.clear()
+
+    async def areset(self) -> None:
+        """Forgets all messages and decisions."""
+        await super().areset()
+        self.eviction_state.clear()
+
+    def _evictor(self) -> Evictor:
+        return self._sessions.evictor(self.token_limit, self.tokenizer_fn, self.scorer, self.keep_recent, self.pin)
+
+
+def _dump_store(store: BaseChatStore) -> dict[str, Any]:
+    """A chat store as plain JSON. `SimpleChatStore` cannot write its messages itself under pydantic 2.14."""
+    if not isinstance(store, SimpleChatStore):
+        return store.model_dump(mode="json") | {"class_name": store.class_name()}
+    messages = {key: [message.model_dump(mode="json") for message in kept] for key, kept in store.store.items()}
+    return store.model_dump(mode="json", exclude={"store"}) | {"store": messages, "class_name": store.class_name()}
+
+
+def _load_store(dumped: dict[str, Any]) -> BaseChatStore:
+    """A chat store of any class that has been imported; LlamaIndex's own loader knows only `SimpleChatStore`."""
+    name = dumped.get("class_name")
+    known = {store.class_name(): store for store in _chat_stores(BaseChatStore)}
+    if name not in known:
+        raise InvalidSetting(
+            f"no chat store {name!r} has been imported; there are {', '.join(map(repr, sorted(known)))}. Import its "
+            "package first, or give the store itself: from_dict(data, chat_store=...)"
+        )
+    return known[name].from_dict(dumped)
+
+
+def _chat_stores(cls: type[Any]) -> Iterator[type[BaseChatStore]]:
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _chat_stores(subclass)

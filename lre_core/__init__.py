@@ -1,0 +1,43 @@
+"""Learned relevance eviction: keep what an LLM agent still needs, verbatim, under its token budget."""
+
+from lre_core import labels, logs
+from lre_core.errors import (
+    InvalidMessage,
+    InvalidScorer,
+    InvalidSetting,
+    LogError,
+    LREError,
+    MissingExtra,
+    ScorerError,
+    TrainingError,
+    UnknownScorer,
+)
+from lre_core.eviction import Evictor, Session, View, evict
+from lre_core.messages import ChatMessage, Message, ToolCall
+from lre_core.scorer import Scorer, bundled_scorers
+from lre_core.units import Unit, group
+
+__all__ = [
+    "ChatMessage",
+    "Evictor",
+    "InvalidMessage",
+    "InvalidScorer",
+    "InvalidSetting",
+    "LREError",
+    "LogError",
+    "Message",
+    "MissingExtra",
+    "Scorer",
+    "ScorerError",
+    "Session",
+    "ToolCall",
+    "TrainingError",
+    "Unit",
+    "UnknownScorer",
+    "View",
+    "bundled_scorers",
+    "evict",
+    "group",
+    "labels",
+    "logs",
+]

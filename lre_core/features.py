@@ -1,0 +1,471 @@
+"""Causal features of units: statistics and hashed words, for a whole history at once or as messages arrive.
+
+A unit's row says what is known at the moment of decision: what it says, how that compares with what came before it,
+and what has happened since (replies, reuse so far, age). Nothing is read from after the newest unit, and nothing
+depends on how long the history will become. All counting is over hashes; no word is kept.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lre_core.lexicon import LEXICON
+from lre_core.messages import Message
+from lre_core.text import COUNTS, hash_word, scan
+from lre_core.units import Unit
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+__all__ = ["FEATURES", "FEATURE_SET", "WORD_BUCKETS", "Features"]
+
+FEATURE_SET = 1
+"""Version of the columns and of the hashing; a scorer fits one version only."""
+WORD_BUCKETS = 1024
+"""Into how many signed buckets words are hashed."""
+
+PROSE, CALL, RESULT = range(3)
+
+OWN = (
+    "human",
+    "assistant",
+    "step",
+    "system",
+    "log_words",
+    "log_characters",
+    "log_call_characters",
+    "log_result_characters",
+    "unseen_words",
+    "unseen_share",
+    "idf_sum",
+    "idf_mean",
+    "idf_max",
+    "rare_words",
+    "repeats_previous",
+    "numbers",
+    "digit_share",
+    "names",
+    "capital_share",
+    "question",
+    "exclamation",
+    "mark_share",
+    "identifiers_introduced",
+    "identifiers_seen_before",
+    "identifiers_in_calls",
+    "calls",
+    *LEXICON,
+    "same_role_as_previous",
+    "same_speaker_as_previous",
+    "log_gap",
+    "session_index",
+    "opens_session",
+    "history_so_far",
+)
+PREVIOUS = ("question", "log_words", "idf_sum", "names", "human", "step")
+NEXT = ("question", "log_words", "repeats_previous", "exclamation", "acknowledgement", "unseen_share", "human", "step")
+SINCE = (
+    "log_age",
+    "log_tokens_since",
+    "has_reply",
+    "reuse_words",
+    "reuse_units",
+    "reuse_identifiers",
+    "reuse_in_calls",
+    "reuse_any_call",
+    "reuse_share",
+    "log_since_reuse",
+    "identifiers_unused",
+)
+FEATURES: tuple[str, ...] = (
+    *OWN,
+    *(f"previous_{name}" for name in PREVIOUS),
+    *(f"next_{name}" for name in NEXT),
+    *SINCE,
+)
+"""The columns of `Features.matrix`, in order."""
+
+REUSE = ("word", "unit", "identifier", "call", "used")
+KIND_NAMES = ("human", "assistant", "step", "system")
+KIND_NUMBER = {"human": 0, "assistant": 1, "system": 3}
+
+SESSION_GAP = 3600.0
+"""Seconds of silence after which a new session begins."""
+RARE = 2
+OFTEN = 5
+"""A word that stood in more units than this says nothing when it comes again."""
+NEVER = 5.0
+"""Stands for the logarithm of the units since the last reuse where there was none."""
+
+# The low bits of a hash make room for a token's position in its batch.
+POSITION_BITS = np.uint64(24)
+POSITION = np.uint64((1 << 24) - 1)
+OTHER_VOICE = np.uint64(0xD6E8FEB86659FD93)
+BATCH = 1 << 20
+"""Characters scanned at once, to bound memory."""
+LONGEST = 1 << 23
+"""Characters of one message that are read."""
+
+
+def _columns(names: Sequence[str]) -> list[int]:
+    return [COLUMN[name] for name in names]
+
+
+COLUMN = {name: index for index, name in enumerate(OWN)}
+
+
+class _Vocabulary:
+    """Of every token so far: in how many units it stood, in which first, in which last, whether a call used it."""
+
+    def __init__(self) -> None:
+        self._slots: dict[int, int] = {}
+        self._units = np.zeros(256, np.int32)
+        self._first = np.zeros(256, np.int32)
+        self._last = np.zeros(256, np.int32)
+        self._called = np.zeros(256, np.bool_)
+
+    def observe(
+        self, hashes: NDArray[np.uint64], unit: NDArray[np.intp], in_call: NDArray[np.bool_] | None = None
+    ) -> Pairs:
+        """Counts tokens in; `unit` is ascending and above every unit observed before."""
+        # One sort by (token, position): the position replaces the low bits of the hash.
+        keys = np.sort((hashes & ~POSITION) | np.arange(len(hashes), dtype=np.uint64))
+        at = (keys & POSITION).astype(np.intp)
+        token = keys >> POSITION_BITS
+        holder = unit[at]
+        opens_token = np.ones(len(keys), np.bool_)
+        opens_token[1:] = token[1:] != token[:-1]
+        opens_pair = opens_token.copy()
+        opens_pair[1:] |= holder[1:] != holder[:-1]
+        start = np.flatnonzero(opens_pair)
+        token, holder, opens = token[start], holder[start], opens_token[start]
+        first_pair = np.flatnonzero(opens)
+        run = np.diff(first_pair, append=len(token))
+
+        slots = self._slots
+        distinct = token[first_pair].tolist()
+        number = np.array([slots.setdefault(key, len(slots)) for key in distinct], np.intp)
+        self._grow(len(slots))
+        seen = self._units[number]
+        # A token's pairs stand in a row, units ascending: the rank counts the batch's own earlier units.
+        before = np.repeat(seen - first_pair, run) + np.arange(len(token))
+        self._first[number] = np.where(seen > 0, self._first[number], holder[first_pair])
+        first = np.repeat(self._first[number], run)
+        previous = np.empty(len(token), np.intp)
+        previous[1:] = holder[:-1]
+        previous[first_pair] = np.where(seen > 0, self._last[number], -1)
+        last_pair = first_pair + run - 1
+        self._units[number] = seen + run
+        self._last[number] = holder[last_pair]
+
+        called = first_call = np.zeros(0, np.bool_)
+        if in_call is not None and len(start):
+            called = np.logical_or.reduceat(in_call[at], start)
+            known = np.repeat(self._called[number], run)
+            calls_so_far = np.cumsum(called) - called
+            first_call = called & ~known & (calls_so_far == np.repeat(calls_so_far[first_pair], run))
+            self._called[number] |= np.logical_or.reduceat(called, first_pair)
+        return Pairs(token, holder, before, first, previous, called, first_call)
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._units):
+            room = 2 * size - len(self._units)
+            self._units, self._first, self._last, self._called = (
+                np.concatenate([old, np.zeros(room, old.dtype)])
+                for old in (self._units, self._first, self._last, self._called)
+            )
+
+
+class Pairs(NamedTuple):
+    """Distinct (token, unit) pairs of a batch, sorted by token; all arrays have one entry a pair.
+
+    Attributes:
+        token: the high bits of the token's hash.
+        unit: the unit.
+        before: how many earlier units hold the token.
+        first: the unit that introduced it.
+        previous: the last earlier unit that holds it, -1 for none.
+        called: whether a call of the unit takes it.
+        first_call: whether that is the first call to take it.
+    """
+
+    token: NDArray[np.uint64]
+    unit: NDArray[np.intp]
+    before: NDArray[np.intp]
+    first: NDArray[np.int32]
+    previous: NDArray[np.intp]
+    called: NDArray[np.bool_]
+    first_call: NDArray[np.bool_]
+
+
+class Features:
+    """Features of a history's units, extended in place as units arrive; a new unit costs its own length.
+
+    Args:
+        word_weights: (WORD_BUCKETS,) weights of the hashed words. Given these, a unit's words are folded into one
+            number and forgotten; without them they are kept for `words`, which training learns from.
+    """
+
+    def __init__(self, word_weights: NDArray[np.float64] | None = None) -> None:
+        self.size = 0
+        self._word_weights = word_weights
+        self._word_rows: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]] = []
+        self._own = np.zeros((64, len(OWN)))
+        self._word_score = np.zeros(64)
+        self._characters_so_far = np.zeros(64)
+        self._reuse = np.zeros((64, len(REUSE)))
+        self._last_reuse = np.zeros(64, np.intp)
+        self._words, self._identifiers = _Vocabulary(), _Vocabulary()
+        self._kind = -1
+        self._speaker: str | None = None
+        self._time: float | None = None
+        self._session = -1
+
+    def extend(self, messages: Sequence[Message], units: Sequence[Unit]) -> None:
+        """Adds units that are final, oldest first.
+
+        Args:
+            messages: the whole history.
+            units: the units to add; only their messages are read.
+        """
+        texts: list[str] = []
+        owners: list[int] = []
+        fields: list[int] = []
+        size, first = 0, 0
+        for row, unit in enumerate(units):
+            for message in messages[unit.start : unit.stop]:
+                texts.append(message.text[:LONGEST])
+                fields.append(RESULT if message.kind == "tool" else PROSE)
+                owners.append(row - first)
+                size += len(texts[-1])
+                for call in message.calls:
+                    texts.append(f"{call.name} {call.arguments}"[:LONGEST])
+                    fields.append(CALL)
+                    owners.append(row - first)
+                    size += len(texts[-1])
+            if size > BATCH:
+                self._extend(messages, units[first : row + 1], texts, owners, fields)
+                texts, owners, fields, size, first = [], [], [], 0, row + 1
+        if first < len(units):
+            self._extend(messages, units[first:], texts, owners, fields)
+
+    def _extend(
+        self,
+        messages: Sequence[Message],
+        units: Sequence[Unit],
+        texts: Sequence[str],
+        owners: Sequence[int],
+        fields: Sequence[int],
+    ) -> None:
+        start, n = self.size, len(units)
+        owner, field = np.array(owners, np.intp), np.array(fields, np.intp)
+        text = scan(texts)
+        self._grow(start + n)
+        own = self._own[start : start + n]
+
+        def put(name: str, values: ArrayLike) -> None:
+            own[:, COLUMN[name]] = values
+
+        def total(rows: NDArray[np.intp], values: NDArray[np.generic] | None = None) -> NDArray[np.float64]:
+            return np.bincount(rows, values, n)
+
+        self._describe_units(messages, units, put)
+        characters = total(owner, text.characters)
+        per_character = 1.0 / np.maximum(1.0, characters)
+        count = {name: total(owner, text.counts[:, k]) for k, name in enumerate(COUNTS)}
+        put("log_characters", np.log1p(characters))
+        put("log_call_characters", np.log1p(total(owner, text.characters * (field == CALL))))
+        put("log_result_characters", np.log1p(total(owner, text.characters * (field == RESULT))))
+        put("digit_share", count["digits"] * per_character)
+        put("capital_share", count["capitals"] * per_character)
+        put("mark_share", count["marks"] * per_character)
+        put("question", np.minimum(count["questions"], 3))
+        put("exclamation", np.minimum(count["exclamations"], 3))
+        put("numbers", np.log1p(count["numbers"]))
+        put("names", np.log1p(count["names"]))
+
+        word_owner = owner[text.words.text]
+        words = total(word_owner)
+        pairs = self._words.observe(text.words.hashes, word_owner + start)
+        row = pairs.unit - start
+        distinct = np.maximum(1.0, total(row))
+        idf = np.log((pairs.unit + 1) / (pairs.before + 1))
+        idf_sum = total(row, idf)
+        unseen = total(row, pairs.before == 0)
+        put("log_words", np.log1p(words))
+        put("unseen_words", np.log1p(unseen))
+        put("unseen_share", unseen / distinct)
+        put("rare_words", np.log1p(total(row, pairs.before <= RARE)))
+        put("idf_sum", np.log1p(idf_sum))
+        put("idf_mean", idf_sum / distinct)
+        highest = np.zeros(n)
+        np.maximum.at(highest, row, idf)
+        put("idf_max", highest)
+        put("repeats_previous", total(row, pairs.previous == pairs.unit - 1) / distinct)
+        flags = _lexicon_flags(pairs.token)
+        for k, name in enumerate(LEXICON):
+            put(name, np.log1p(total(row, flags >> k & 1)))
+        again = (pairs.before > 0) & (pairs.before <= OFTEN)
+        self._count("word", pairs.first[again])
+        self._credit("unit", pairs.first[again], pairs.unit[again])
+        self._fold_words(pairs, words, own[:, COLUMN["human"]], start)
+
+        ids = self._identifiers.observe(
+            text.identifiers.hashes, owner[text.identifiers.text] + start, field[text.identifiers.text] == CALL
+        )
+        row = ids.unit - start
+        put("identifiers_introduced", np.log1p(total(row, ids.before == 0)))
+        put("identifiers_seen_before", np.log1p(total(row, ids.before > 0)))
+        again = ids.before > 0
+        self._last_reuse_at(self._credit("identifier", ids.first[again], ids.unit[again]))
+        if len(ids.called):
+            put("identifiers_in_calls", np.log1p(total(row, ids.called)))
+            again &= ids.called
+            self._credit("call", ids.first[again], ids.unit[again])
+            self._count("used", ids.first[again & ids.first_call])
+
+        so_far = self._characters_so_far[start - 1] if start else 0.0
+        self._characters_so_far[start : start + n] = so_far + np.cumsum(characters)
+        self.size += n
+
+    def _count(self, name: str, introducer: NDArray[np.int32]) -> None:
+        np.add.at(self._reuse[:, REUSE.index(name)], introducer, 1.0)
+
+    def _credit(self, name: str, introducer: NDArray[np.int32], unit: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Counts, for each unit, the later units that use again what it introduced; each pair of them once."""
+        pair = np.unique(introducer.astype(np.int64) << 32 | unit)
+        np.add.at(self._reuse[:, REUSE.index(name)], pair >> 32, 1.0)
+        return pair
+
+    def _last_reuse_at(self, pair: NDArray[np.int64]) -> None:
+        np.maximum.at(self._last_reuse, pair >> 32, (pair & 0xFFFFFFFF) + 1)
+
+    def _describe_units(
+        self, messages: Sequence[Message], units: Sequence[Unit], put: Callable[[str, ArrayLike], None]
+    ) -> None:
+        """What the messages' fields say: role, speaker, calls, time."""
+        kinds = [self._kind]
+        speakers = [self._speaker]
+        calls: list[int] = []
+        times: list[float] = []
+        for unit in units:
+            message = messages[unit.start]
+            kinds.append(KIND_NUMBER.get(unit.role, 2) if unit.kind == "turn" else 2)
+            speakers.append(message.name)
+            calls.append(0 if unit.kind == "turn" else sum(len(m.calls) for m in messages[unit.start : unit.stop]))
+            if message.timestamp is not None:
+                self._time, gap = message.timestamp, message.timestamp - (self._time or message.timestamp)
+                times.append(max(0.0, gap))
+            else:
+                times.append(0.0)
+        kind, gaps = np.array(kinds), np.array(times)
+        for number, name in enumerate(KIND_NAMES):
+            put(name, kind[1:] == number)
+        same = kind[1:] == kind[:-1]
+        put("calls", np.log1p(calls))
+        put("same_role_as_previous", same)
+        put("same_speaker_as_previous", same & np.array([a == b for a, b in pairwise(speakers)]))
+        put("log_gap", np.log1p(gaps))
+        opens = gaps > SESSION_GAP
+        opens[0] |= self._kind < 0
+        # How many units since the session opened: a running index less its value at the last opening.
+        index = np.arange(self.size, self.size + len(units))
+        opened = np.maximum.accumulate(np.where(opens, index, self._session))
+        put("opens_session", opens)
+        put("session_index", np.log1p(index - opened))
+        put("history_so_far", np.log1p(index))
+        self._kind, self._speaker, self._session = kinds[-1], speakers[-1], int(opened[-1])
+
+    def _fold_words(self, pairs: Pairs, words: NDArray[np.float64], human: NDArray[np.float64], start: int) -> None:
+        """Hashes a unit's words into signed buckets (Weinberger 2009): a person's words apart from everybody else's."""
+        row = pairs.unit - start
+        token = np.where(human[row] > 0, pairs.token, pairs.token * OTHER_VOICE)
+        bucket = (token >> np.uint64(1)).astype(np.intp) % WORD_BUCKETS
+        value = (2.0 * (token & np.uint64(1)) - 1.0) / np.sqrt(np.maximum(1.0, words))[row]
+        if self._word_weights is None:
+            self._word_rows.append((pairs.unit, bucket, value))
+        else:
+            self._word_score[start : start + len(words)] = np.bincount(
+                row, value * self._word_weights[bucket], len(words)
+            )
+
+    def matrix(self, start: int = 0) -> NDArray[np.float64]:
+        """(units - start, len(FEATURES)): features of the units from `start` on, as of the newest unit."""
+        n = self.size
+        rows = slice(start, n)
+        own = self._own[rows]
+        out = np.zeros((n - start, len(FEATURES)))
+        at = len(OWN)
+        out[:, :at] = own
+        previous = self._own[max(0, start - 1) : n - 1][:, _columns(PREVIOUS)]
+        out[n - start - len(previous) :, at : at + len(PREVIOUS)] = previous
+        at += len(PREVIOUS)
+        out[:-1, at : at + len(NEXT)] = own[1:, _columns(NEXT)]
+        at += len(NEXT)
+        age = np.arange(n - start)[::-1]
+        words, units, identifiers, calls, used = self._reuse[rows].T
+        introduced = np.expm1(own[:, COLUMN["identifiers_introduced"]])
+        last = self._last_reuse[rows]
+        since = (
+            np.log1p(age),
+            np.log1p(self._characters_so_far[n - 1] - self._characters_so_far[rows]) if n else age,
+            age > 0,
+            np.log1p(words),
+            np.log1p(units),
+            np.log1p(identifiers),
+            np.log1p(calls),
+            calls > 0,
+            used / np.maximum(1.0, introduced),
+            np.where(last > 0, np.log1p(n - last), NEVER),
+            np.log1p(np.maximum(0.0, introduced - used)),
+        )
+        for offset, column in enumerate(since):
+            out[:, at + offset] = column
+        return out
+
+    def words(self) -> csr_matrix:
+        """(units, WORD_BUCKETS) sparse: hashed words of every unit. Needs scipy, which the `train` extra brings."""
+        from scipy.sparse import csr_matrix
+
+        unit, bucket, value = (np.concatenate(parts) for parts in zip(*self._word_rows, strict=True))
+        return csr_matrix((value, (unit, bucket)), shape=(self.size, WORD_BUCKETS))
+
+    @property
+    def word_scores(self) -> NDArray[np.float64]:
+        """(units,): what each unit's hashed words add to its log-odds under `word_weights`."""
+        return self._word_score[: self.size]
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._own):
+            room = max(size, 2 * len(self._own))
+            for name in ("_own", "_word_score", "_characters_so_far", "_reuse", "_last_reuse"):
+                old = getattr(self, name)
+                new = np.zeros((room, *old.shape[1:]), old.dtype)
+                new[: len(old)] = old
+                setattr(self, name, new)
+
+
+@functools.cache
+def _lexicon() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    flags: dict[int, int] = {}
+    for k, members in enumerate(LEXICON.values()):
+        for word in members:
+            key = hash_word(word) >> int(POSITION_BITS)
+            flags[key] = flags.get(key, 0) | 1 << k
+    keys = np.array(sorted(flags), np.uint64)
+    return keys, np.array([flags[int(key)] for key in keys], np.uint8)
+
+
+def _lexicon_flags(token: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """For each token, ascending, a bit for every class of words it belongs to."""
+    keys, flags = _lexicon()
+    result = np.zeros(len(token), np.uint8)
+    low, high = np.searchsorted(token, keys), np.searchsorted(token, keys, side="right")
+    for at in np.flatnonzero(low < high):
+        result[low[at] : high[at]] = flags[at]
+    return result

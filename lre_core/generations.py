@@ -1,0 +1,284 @@
+"""Who stays: what is fixed, and how the rest shares the budget, in generations.
+
+Providers bill the unchanged prefix of a prompt at about a tenth, so a session evicts rarely and mostly at the back, as
+generational garbage collectors do (Ungar 1984). When the budget is hit only the young compete, the units since the
+last eviction; those chosen join the tenured, which stay as they are. Only when the tenured outgrow their share is the
+whole view chosen from again. What has left stays out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lre_core.errors import InvalidSetting
+from lre_core.reading import Reading
+from lre_core.selection import select
+from lre_core.units import Unit
+
+if TYPE_CHECKING:
+    from lre_core.eviction import Evictor
+
+__all__ = ["Decision", "State", "decide"]
+
+TENURED_SHARE = 0.7
+"""How much of the free budget the tenured may take before the whole view is chosen from again."""
+FRESH_SHARE = 0.5
+"""How much of the free budget the view takes when the whole of it has been chosen from again."""
+YOUNG_SHARE = 0.1
+"""How much of the free budget the young may take at an eviction."""
+YOUNG_SHARE_OF_ROOM = 0.2
+"""The same, as a share of the room the tenured still have, where that is more."""
+
+STATE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is in view.
+
+    Attributes:
+        kept: units in view, ascending.
+        evicted: units that leave the view now.
+        reasons: for each unit considered, why it is in or out.
+        tokens: what the kept units cost.
+        over_budget: whether they exceed the budget.
+        settled: units before this one are decided; what of them is out stays out.
+        cause: what made units leave: `young`, `whole`, or nothing.
+    """
+
+    kept: list[int]
+    evicted: list[int]
+    reasons: dict[int, str]
+    tokens: int
+    over_budget: bool
+    settled: int
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a session has decided: plain JSON, a few bytes a stretch of kept messages.
+
+    Attributes:
+        messages: how many messages are decided.
+        kept: [start, stop) stretches of them that are in view.
+        digest: of those messages, to notice a history that is not the same any more.
+        units: how many units they are; known once the history is read.
+    """
+
+    messages: int = 0
+    kept: tuple[tuple[int, int], ...] = ()
+    digest: str = ""
+    units: int = 0
+    _starts: frozenset[int] = field(default=frozenset(), repr=False)
+
+    @classmethod
+    def of(cls, units: Sequence[Unit], messages: int, digest: str, size: int) -> State:
+        """The state in which `units` are kept out of the first `messages` messages."""
+        spans: list[tuple[int, int]] = []
+        for unit in units:
+            if spans and spans[-1][1] == unit.start:
+                spans[-1] = (spans[-1][0], unit.stop)
+            else:
+                spans.append((unit.start, unit.stop))
+        return cls(messages, tuple(spans), digest, size)
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any] | None) -> State:
+        """Reads `to_json`.
+
+        Raises:
+            InvalidSetting: it is of another version, or not a state.
+        """
+        if not state:
+            return cls()
+        if state.get("version") != STATE_VERSION:
+            raise InvalidSetting(f"state version {state.get('version')!r}; this package reads version {STATE_VERSION}")
+        try:
+            spans = tuple((int(start), int(stop)) for start, stop in state["kept"])
+            return cls(int(state["messages"]), spans, str(state["digest"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidSetting(f"not a session's state: {error!r}") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dict, list, str and int."""
+        return {
+            "version": STATE_VERSION,
+            "messages": self.messages,
+            "kept": [list(span) for span in self.kept],
+            "digest": self.digest,
+        }
+
+    def with_units(self, units: int) -> State:
+        """The same, knowing how many units it covers."""
+        return replace(self, units=units)
+
+    def keeps(self, message: int) -> bool:
+        """Whether a decided message is in view."""
+        return any(start <= message < stop for start, stop in self.kept)
+
+
+def decide(history: Reading, alive: Sequence[int], evictor: Evictor, budget: int, tenured: int | None) -> Decision:
+    """Chooses the view from the units still alive.
+
+    Args:
+        history: the history so far.
+        alive: units that have not left, ascending.
+        evictor: its settings.
+        budget: tokens the view may take.
+        tenured: units before this one are tenured; None chooses the best set for this moment, all room used.
+    """
+    units, costs = history.units, history.costs
+    reasons: dict[int, str] = {}
+    candidates = _valid(history, alive, reasons)
+    fixed = _fixed(history, candidates, evictor, budget, reasons)
+    old = [unit for unit in candidates if unit not in fixed]
+
+    spent = sum(costs[unit] for unit in fixed if _counts(history, unit, evictor))
+    free = budget - spent
+    cause = ""
+    if sum(costs[unit] for unit in old) <= free:
+        chosen = set(old)
+        reasons |= dict.fromkeys(old, "fits")
+    else:
+        chosen, cause = _choose(history, old, fixed, evictor, tenured, free, reasons)
+    kept = sorted(fixed | chosen)
+    evicted = [unit for unit in alive if unit not in chosen and unit not in fixed]
+    settled = max(tenured or 0, min(max(old, default=-1) + 1, history.settled)) if cause else tenured or 0
+    spent += sum(costs[unit] for unit in chosen)
+    return Decision(
+        kept,
+        evicted if cause or tenured is None else [],
+        reasons,
+        sum(costs[unit] for unit in kept),
+        spent > budget,
+        settled if tenured is not None else len(units),
+        cause,
+    )
+
+
+def _valid(history: Reading, alive: Sequence[int], reasons: dict[int, str]) -> list[int]:
+    """Units a provider would accept: results with their call, calls with their results or waiting for them at the end,
+    and nothing but the system's before the first human message, if there is one."""
+    units = history.units
+    valid = [unit for unit in alive if units[unit].complete or unit >= history.waiting]
+    opening = next((unit for unit in valid if units[unit].role == "human"), 0)
+    valid = [unit for unit in valid if unit >= opening or units[unit].role == "system"]
+    if all(units[unit].role == "system" for unit in valid):
+        # Nothing but broken pieces: an invalid prompt says more to the caller than an empty one.
+        valid = sorted({*valid, *[unit for unit in alive if units[unit].role != "system"][-1:]})
+    reasons |= dict.fromkeys(set(alive).difference(valid), "invalid")
+    return valid
+
+
+def _fixed(
+    history: Reading, candidates: Sequence[int], evictor: Evictor, budget: int, reasons: dict[int, str]
+) -> set[int]:
+    """What stays whatever its score: the pinned, and of the recent window as much as fits, newest first.
+
+    Each with the human turn that must open the view for it, which is paid for.
+    """
+    human = history.last_human
+    if human is None:
+        turn = [unit for unit in candidates if history.units[unit].role != "system"][-1:]
+    else:
+        turn = [unit for unit in candidates if unit >= human and (evictor.whole_turn or unit == human)]
+    waiting = [unit for unit in candidates if unit >= history.waiting]
+    fixed = {unit for unit in candidates if history.pinned[unit]}.union(turn, waiting)
+    reasons |= dict.fromkeys(fixed, "pinned")
+    opener = _opener(history, candidates, fixed)
+    if opener is not None:
+        fixed.add(opener)
+        reasons[opener] = "opens"
+
+    room = budget - sum(history.costs[unit] for unit in fixed)
+    window = len(history.units) - evictor.keep_recent
+    recent: list[int] = []
+    for unit in reversed([unit for unit in candidates if unit >= window and unit not in fixed]):
+        room -= history.costs[unit]
+        if room < 0 and evictor.budget_scope == "view":
+            room += history.costs[unit]
+            break
+        recent.append(unit)
+    while recent:
+        opener = _opener(history, candidates, fixed.union(recent))
+        if opener is None:
+            break
+        if history.costs[opener] <= room or evictor.budget_scope == "history":
+            fixed.add(opener)
+            reasons[opener] = "opens"
+            break
+        room += history.costs[recent.pop()]
+    reasons |= dict.fromkeys(recent, "recent")
+    return fixed.union(recent)
+
+
+def _opener(history: Reading, candidates: Sequence[int], fixed: set[int]) -> int | None:
+    """The human turn that owns the first of the fixed units; None if that is human itself, or nothing human is left."""
+    units = history.units
+    first = min((unit for unit in fixed if units[unit].role != "system"), default=None)
+    if first is None or units[first].role == "human":
+        return None
+    return max((unit for unit in candidates if unit < first and units[unit].role == "human"), default=None)
+
+
+def _counts(history: Reading, unit: int, evictor: Evictor) -> bool:
+    """Whether a fixed unit is paid for from the budget."""
+    if evictor.budget_scope == "view":
+        return True
+    return unit < len(history.units) - evictor.keep_recent and history.units[unit].role != "system"
+
+
+def _choose(
+    history: Reading,
+    old: Sequence[int],
+    fixed: set[int],
+    evictor: Evictor,
+    tenured: int | None,
+    free: int,
+    reasons: dict[int, str],
+) -> tuple[set[int], str]:
+    """Chooses among the old units, and says which of them competed."""
+    if tenured is None:
+        return _select(history, old, set(), fixed, evictor, free, reasons), "whole"
+    elders = {unit for unit in old if unit < tenured}
+    young = [unit for unit in old if unit >= tenured]
+    held = sum(history.costs[unit] for unit in elders)
+    share = TENURED_SHARE * free
+    room = int(max(YOUNG_SHARE * free, YOUNG_SHARE_OF_ROOM * (share - held)))
+    if 0 < held <= share - room:
+        return elders | _select(history, young, elders, fixed, evictor, room, reasons), "young"
+    return _select(history, old, set(), fixed, evictor, int(FRESH_SHARE * free), reasons), "whole"
+
+
+def _select(
+    history: Reading,
+    competing: Sequence[int],
+    elders: set[int],
+    fixed: set[int],
+    evictor: Evictor,
+    room: int,
+    reasons: dict[int, str],
+) -> set[int]:
+    """The competing units with the largest sum of scores that fit the room and leave the view well opened."""
+    reasons |= dict.fromkeys(elders, "tenured")
+    if not competing:
+        return set()
+    units = history.units
+    start = competing[0]
+    scores = history.scores(evictor.scorer_for(history), start)
+    opening = min((unit for unit in fixed | elders if units[unit].role != "system"), default=len(units))
+    costs = np.array([history.costs[unit] for unit in competing])
+    has_human = any(units[unit].role == "human" for unit in (*competing, *fixed, *elders))
+    heads = [units[unit].role == "human" or unit > opening or not has_human for unit in competing]
+    # A step that a late result may still change has no score yet; being the newest, it is worth keeping.
+    values = np.nan_to_num(np.array([scores[unit - start] for unit in competing]), nan=1.0)
+    selection = select(values, costs, room, heads=np.array(heads))
+    chosen = {competing[index] for index in selection.chosen}
+    for unit, cost in zip(competing, costs, strict=True):
+        reasons[unit] = "scored in" if unit in chosen else "too large" if cost > room else "scored out"
+    return chosen

@@ -1,0 +1,247 @@
+"""Labels without annotation: what a history's later part turned out to need."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lre_core.messages import ChatMessage, Message, as_messages
+from lre_core.text import scan
+from lre_core.units import Unit, group_from
+
+__all__ = ["answer_overlap", "from_log", "identifier_reuse", "identifiers", "matched_turns", "moments"]
+
+IDENTIFIER = re.compile(r"[\w\-.@:/]*\d[\w\-.@:/]*|\b[A-Z]{5,}\b|[^\W_]+_\w+")
+SMALL_NUMBER = re.compile(r"\d{1,3}(\.\d+)?")
+CUTS = 4
+ANSWER_WEIGHT = 2.0
+"""How much more a word of the answer counts than one of the question."""
+LENGTH_PIVOT = 0.3
+"""How much of a match is discounted for the turn's length, as in BM25 (Robertson 2009), against the average turn."""
+RECENT = 5
+
+
+def identifiers(text: str) -> set[str]:
+    """What in a text looks like a code somebody may have to repeat: ids, tokens, dates, long numbers, addresses.
+
+    Words alone, short numbers and anything under four characters do not count.
+    """
+    found = (match.strip(".:-/") for match in IDENTIFIER.findall(text))
+    return {word for word in found if len(word) >= 4 and not SMALL_NUMBER.fullmatch(word)}
+
+
+def moments(messages: Sequence[ChatMessage], cuts: int = CUTS) -> list[tuple[list[ChatMessage], NDArray[np.int64]]]:
+    """Cuts a run where decisions fall, and labels each prefix by what the rest of the run turned out to need.
+
+    A unit before the cut is needed if it introduced an identifier that a call from the cut on takes as an argument.
+    Cutting at several points shows the scorer every unit at the ages it will be asked about, and never calls a unit
+    unneeded only because the run ended soon after it.
+
+    Args:
+        messages: a whole run, oldest first.
+        cuts: at how many points to cut it at most.
+
+    Returns:
+        (prefix, labels) pairs, shortest prefix first: the messages before a unit that calls tools, and one 0 or 1 for
+        each of their units. A run without calls gives none.
+
+    Raises:
+        InvalidMessage: a message that cannot be read.
+    """
+    read = as_messages(messages)
+    units = group_from(read, 0)
+    introduced, used = _introduced(read, units), _arguments(read, units)
+    decisions = [t for t in range(2, len(units)) if used[t] is not None]
+    result: list[tuple[list[ChatMessage], NDArray[np.int64]]] = []
+    for cut in _spread(decisions, cuts):
+        later: set[str] = set().union(*(values for values in used[cut:] if values))
+        labels = np.array([bool(new & later) for new in introduced[:cut]], np.int64)
+        result.append((list(messages[: units[cut].start]), labels))
+    return result
+
+
+def identifier_reuse(messages: Sequence[ChatMessage], min_reuse: int = 3) -> NDArray[np.int64]:
+    """The paper's rule over a whole run: an identifier the unit introduced stands in enough later steps.
+
+    It sees the whole run, so it suits scorers that know nothing of reuse; for this package's, use `moments`.
+
+    Args:
+        messages: a whole run, oldest first.
+        min_reuse: in how many later units one identifier must stand.
+
+    Returns:
+        (units,) 0 or 1.
+
+    Source: arXiv 2606.20954, labels for agents.
+    """
+    read = as_messages(messages)
+    units = group_from(read, 0)
+    introduced = _introduced(read, units)
+    holds = [identifiers(text) for text in _texts(read, units)]
+    later = Counter[str]()
+    labels = np.zeros(len(units), np.int64)
+    for index in reversed(range(len(units))):
+        labels[index] = any(later[word] >= min_reuse for word in introduced[index])
+        later.update(holds[index])
+    return labels
+
+
+def answer_overlap(
+    messages: Sequence[ChatMessage], questions: Sequence[Mapping[str, Any]], min_share: float = 0.2
+) -> NDArray[np.int64]:
+    """Labels the turns that later answers were taken from.
+
+    Each answer, with its question, is matched to the one turn that shares most with it. The paper calls every turn
+    needed that covers 40 % of an answer's words, which rewards long turns and common words.
+
+    Args:
+        messages: the history, oldest first.
+        questions: mappings with `question` and `answer`; `matched_turns` shows what each was matched to.
+        min_share: share of the question's and answer's weight that the best turn must cover.
+
+    Returns:
+        (units,) 0 or 1.
+    """
+    labels = np.zeros(len(group_from(as_messages(messages), 0)), np.int64)
+    for match in matched_turns(messages, questions):
+        if match is not None and match.share >= min_share:
+            labels[match.unit] = 1
+    return labels
+
+
+class Match(NamedTuple):
+    """What a question was matched to: the unit, and the share of the question's and answer's weight it covers."""
+
+    unit: int
+    share: float
+
+
+def matched_turns(messages: Sequence[ChatMessage], questions: Sequence[Mapping[str, Any]]) -> list[Match | None]:
+    """For every question with its answer the unit that matches best, None where no unit shares a word.
+
+    Words weigh the square of their inverse document frequency in this history, the answer's words twice, and long
+    turns are discounted.
+
+    Args:
+        messages: the history, oldest first.
+        questions: mappings with `question` and `answer`.
+    """
+    read = as_messages(messages)
+    units = group_from(read, 0)
+    texts = [f"{read[unit.start].name or ''} {text}" for unit, text in zip(units, _texts(read, units), strict=True)]
+    words = scan(texts).words
+    length = np.bincount(words.text, minlength=len(units))
+    discount = 1.0 - LENGTH_PIVOT + LENGTH_PIVOT * length / max(1.0, float(length.mean() if len(units) else 0.0))
+    holders: dict[int, set[int]] = defaultdict(set)
+    for word, unit in zip(words.hashes.tolist(), words.text.tolist(), strict=True):
+        holders[word].add(unit)
+
+    def weight(word: int) -> float:
+        return math.log((len(units) + 1) / max(1, len(holders.get(word, ())))) ** 2
+
+    matches: list[Match | None] = []
+    for item in questions:
+        asked, answered = (set(scan([str(item.get(key, ""))]).words.hashes.tolist()) for key in ("question", "answer"))
+        covered: dict[int, float] = defaultdict(float)
+        total = 0.0
+        for word in asked | answered:
+            worth = weight(word) * (ANSWER_WEIGHT if word in answered else 1.0)
+            total += worth
+            for unit in holders.get(word, ()):
+                covered[unit] += worth
+        best = max(sorted(covered), key=lambda unit: covered[unit] / discount[unit], default=None)
+        matches.append(None if best is None or not total else Match(best, covered[best] / total))
+    return matches
+
+
+def from_log(messages: Sequence[ChatMessage], cuts: int = CUTS) -> list[tuple[list[ChatMessage], NDArray[np.int64]]]:
+    """Labels from a plain log, without questions: what its later turns turned out to need.
+
+    A run with tool calls is cut by `moments`. A chat is cut at human turns, and every later human turn with the reply
+    to it stands for a question and its answer; the older unit that matches best is needed.
+
+    Args:
+        messages: a whole history, oldest first.
+        cuts: at how many points to cut it at most.
+
+    Returns:
+        (prefix, labels) pairs, shortest prefix first.
+    """
+    read = as_messages(messages)
+    units = group_from(read, 0)
+    if any(unit.kind == "step" for unit in units):
+        return moments(messages, cuts)
+    humans = [index for index, unit in enumerate(units) if unit.role == "human" and index > RECENT]
+    texts = list(_texts(read, units))
+    pairs: list[tuple[list[ChatMessage], NDArray[np.int64]]] = []
+    for cut in _spread(humans, cuts):
+        later = [
+            {"question": texts[human], "answer": " ".join(texts[human + 1 : human + 2])}
+            for human in humans
+            if human >= cut
+        ]
+        prefix = list(messages[: units[cut].start])
+        pairs.append((prefix, answer_overlap(prefix, later)))
+    return pairs
+
+
+def _spread(points: Sequence[int], count: int) -> list[int]:
+    """At most `count` of the points, evenly from the first to the last."""
+    if not points:
+        return []
+    return sorted({points[round(at)] for at in np.linspace(0, len(points) - 1, count)})
+
+
+def _texts(messages: Sequence[Message], units: Sequence[Unit]) -> Iterator[str]:
+    for unit in units:
+        parts = []
+        for message in messages[unit.start : unit.stop]:
+            parts += [message.text, *(f"{call.name} {call.arguments}" for call in message.calls)]
+        yield " ".join(parts)
+
+
+def _introduced(messages: Sequence[Message], units: Sequence[Unit]) -> list[set[str]]:
+    """For each unit, the identifiers that stand there first; a system message is in view anyway and introduces none."""
+    seen: set[str] = set()
+    introduced: list[set[str]] = []
+    for unit, text in zip(units, _texts(messages, units), strict=True):
+        found = identifiers(text) if unit.role != "system" else set()
+        introduced.append(found - seen)
+        seen |= found
+    return introduced
+
+
+def _arguments(messages: Sequence[Message], units: Sequence[Unit]) -> list[set[str] | None]:
+    """For each unit, the identifiers among the values its calls take; None for a unit without calls."""
+    result: list[set[str] | None] = []
+    for unit in units:
+        calls = [call for message in messages[unit.start : unit.stop] for call in message.calls]
+        result.append(identifiers(" ".join(_values(call.arguments) for call in calls)) if calls else None)
+    return result
+
+
+def _values(arguments: str) -> str:
+    """The values of a call's arguments, without their names; text that is not JSON as it is."""
+    try:
+        parsed = json.loads(arguments)
+    except ValueError:
+        return arguments
+
+    def leaves(value: object) -> Iterator[str]:
+        if isinstance(value, Mapping):
+            for item in value.values():
+                yield from leaves(item)
+        elif isinstance(value, list):
+            for item in value:
+                yield from leaves(item)
+        else:
+            yield str(value)
+
+    return " ".join(leaves(parsed))

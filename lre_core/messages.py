@@ -1,0 +1,226 @@
+"""What a chat message is: its text, its calls, whom it answers, its identity key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lre_core.errors import InvalidMessage
+
+__all__ = ["ChatMessage", "Kind", "Message", "ToolCall", "as_message", "as_messages"]
+
+Kind = Literal["system", "human", "assistant", "tool"]
+
+KINDS: dict[str, Kind] = {
+    "system": "system",
+    "developer": "system",
+    "user": "human",
+    "human": "human",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "server_tool_use"})
+RESULT_BLOCKS = frozenset({"tool_result", "function_call_output"})
+MEDIA_BLOCKS = frozenset({"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file"})
+TEXT_KEYS = ("text", "refusal", "thinking", "reasoning", "content", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call an assistant message makes.
+
+    Attributes:
+        name: the tool's name.
+        arguments: its arguments as JSON text.
+        id: the provider's id of the call; some providers give none, or the same one twice.
+    """
+
+    name: str
+    arguments: str = "{}"
+    id: str | None = None
+
+
+@dataclass(slots=True)
+class Message:
+    """One chat message, in the shape of the OpenAI chat dict.
+
+    Attributes:
+        role: `system`, `developer`, `user`, `assistant`, `tool` or `function` (also `human`, `ai` and `model`).
+        content: text, a list of content blocks (OpenAI's or Anthropic's), or None.
+        tool_calls: the calls an assistant message makes; calls among the content blocks count too, once.
+        tool_call_id: the call a tool message answers.
+        name: the speaker's or the tool's name.
+        timestamp: seconds since the epoch.
+    """
+
+    role: str
+    content: str | Sequence[Any] | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    timestamp: float | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Whose message it is. A user message that carries tool results (Anthropic's form) is a tool's."""
+        kind = KINDS[self.role]
+        if kind == "human" and not isinstance(self.content, str):
+            return "tool" if any(_kind_of(block) in RESULT_BLOCKS for block in self.blocks) else "human"
+        return kind
+
+    @property
+    def blocks(self) -> Sequence[Any]:
+        """The content blocks; empty where the content is plain text."""
+        return () if self.content is None or isinstance(self.content, str) else self.content
+
+    @property
+    def text(self) -> str:
+        """All text of the content, calls left out, images and audio left out."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(filter(None, map(_block_text, self.blocks)))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls it makes. One carried both as a block and in `tool_calls` counts once."""
+        if self.content is None or isinstance(self.content, str):
+            return self.tool_calls
+        known = {call.id for call in self.tool_calls}
+        blocks = (_block_call(block) for block in self.blocks if _kind_of(block) in CALL_BLOCKS)
+        return self.tool_calls + tuple(call for call in blocks if not self.tool_calls or call.id not in known)
+
+    @property
+    def answers(self) -> tuple[str | None, ...]:
+        """Ids of the calls a tool message answers; None stands for a result that names no call."""
+        if self.tool_call_id is not None:
+            return (self.tool_call_id,)
+        results = (block for block in self.blocks if _kind_of(block) in RESULT_BLOCKS)
+        return tuple(_text(block.get("tool_use_id") or block.get("call_id")) for block in results) or (None,)
+
+    @property
+    def media(self) -> int:
+        """How many images, recordings, videos and files it carries."""
+        return sum(_kind_of(block) in MEDIA_BLOCKS for block in self.blocks)
+
+    @property
+    def key(self) -> str:
+        """Identity by content, 16 hexadecimal digits: equal messages have equal keys, on every machine."""
+        parts = (self.kind, self.name, self.text, self.media, self.answers if self.kind == "tool" else None)
+        calls = [(call.name, call.arguments, call.id) for call in self.calls]
+        return hashlib.blake2b(repr((parts, calls)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The OpenAI chat dict of this message, without the fields it does not have."""
+        wire: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.tool_calls:
+            wire["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in self.tool_calls
+            ]
+        optional = {"tool_call_id": self.tool_call_id, "name": self.name, "timestamp": self.timestamp}
+        return wire | {key: value for key, value in optional.items() if value is not None}
+
+
+ChatMessage = Mapping[str, Any] | Message
+
+
+def as_message(message: ChatMessage, index: int = 0) -> Message:
+    """Reads a chat dict; a `Message` comes back as it is.
+
+    Args:
+        message: an OpenAI chat dict (Anthropic's content blocks and the older `function_call` are understood), or
+            a `Message`.
+        index: its place in the history, for the error's text.
+
+    Raises:
+        InvalidMessage: it is not a mapping, has no role or one nobody uses, or its content is of another type.
+    """
+    if isinstance(message, Message):
+        if message.role not in KINDS:
+            raise InvalidMessage(f"message {index}: role {message.role!r} is none of {', '.join(KINDS)}")
+        return message
+    if not isinstance(message, Mapping):
+        raise InvalidMessage(f"message {index}: expected a chat dict or a Message, found {type(message).__name__}")
+    get = message.get
+    role, content, calls, name, answers = (
+        get("role"),
+        get("content"),
+        get("tool_calls"),
+        get("name"),
+        get("tool_call_id"),
+    )
+    if not isinstance(role, str) or role not in KINDS:
+        found = f"role {role!r} is none of {', '.join(KINDS)}" if "role" in message else "it has no 'role'"
+        raise InvalidMessage(f"message {index}: {found}")
+    for field, value, types, expected in (
+        ("content", content, (str, list, tuple), "text, a list of blocks or null"),
+        ("tool_calls", calls, (list, tuple), "a list of calls or null"),
+        ("name", name, str, "text or null"),
+        ("tool_call_id", answers, str, "text or null"),
+        ("timestamp", get("timestamp"), (int, float), "seconds or null"),
+    ):
+        if value is not None and not isinstance(value, types):
+            raise InvalidMessage(f"message {index}: {field!r} is {type(value).__name__}; expected {expected}")
+    if get("function_call"):
+        calls = [*(calls or ()), get("function_call")]
+    return Message(
+        role, content, tuple(_wire_call(call, index) for call in calls or ()), answers, name, get("timestamp")
+    )
+
+
+def as_messages(messages: Sequence[ChatMessage]) -> list[Message]:
+    """Reads a history, oldest first; see `as_message`."""
+    return [as_message(message, index) for index, message in enumerate(messages)]
+
+
+def _kind_of(block: object) -> str | None:
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _block_text(block: object) -> str:
+    if isinstance(block, str):
+        return block
+    kind = _kind_of(block)
+    if not isinstance(block, Mapping) or kind in CALL_BLOCKS or kind in MEDIA_BLOCKS:
+        return ""
+    for key in TEXT_KEYS:
+        value = block.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, Sequence):
+            return "\n".join(filter(None, map(_block_text, value)))
+    return "" if kind in RESULT_BLOCKS else json.dumps(block, default=str, ensure_ascii=False)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _arguments(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps({} if value is None else value, default=str, ensure_ascii=False)
+
+
+def _block_call(block: Mapping[str, Any]) -> ToolCall:
+    arguments = next((block[key] for key in ("input", "args", "arguments") if key in block), None)
+    return ToolCall(str(block.get("name") or ""), _arguments(arguments), _text(block.get("call_id") or block.get("id")))
+
+
+def _wire_call(call: object, index: int) -> ToolCall:
+    if isinstance(call, ToolCall):
+        return call
+    function = call.get("function", call) if isinstance(call, Mapping) else None
+    if not isinstance(call, Mapping) or not isinstance(function, Mapping):
+        raise InvalidMessage(
+            f"message {index}: a tool call is {call!r:.80}; expected a mapping with 'function' and 'id'"
+        )
+    arguments = function.get("arguments", function.get("args"))
+    return ToolCall(str(function.get("name") or ""), _arguments(arguments), _text(call.get("id")))

@@ -1,0 +1,215 @@
+"""What eviction promises of a growing history: 5, a stable prefix, and 6, the cost of the new messages only."""
+
+import copy
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+from unittest import TestCase
+
+import pytest
+from histories import SCORER, Chat, Facts, assistant, evictors, growing, histories, human, quarter, remember, same
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lre_core import Evictor
+
+many = settings(max_examples=500)
+
+# 5. Prefix-stable
+
+
+@many
+@given(histories(least=4), evictors())
+def test_promise_5_what_has_left_stays_out(history: list[Chat], evictor: Evictor) -> None:
+    kept: set[int] = set()
+    closed: set[int] = set()
+    for prefix, view in growing(evictor, history):
+        assert closed & set(view.kept) <= kept
+        kept, closed = set(view.kept), set(range(len(prefix))) - Facts(prefix).open
+
+
+@many
+@given(histories(least=4, most=7), evictors())
+def test_promise_5_views_chained_by_their_state_are_a_sessions_views(history: list[Chat], evictor: Evictor) -> None:
+    state: dict[str, Any] = {}
+    for prefix, view in growing(evictor, history):
+        chained = evictor.view(prefix, json.loads(json.dumps(state)))
+        assert same(chained, view)
+        state = chained.state
+
+
+@many
+@given(histories(least=4, most=8), evictors(), st.integers(1, 16))
+def test_promise_5_a_session_restored_from_its_state_goes_on_as_if_never_stopped(
+    history: list[Chat], evictor: Evictor, stop: int
+) -> None:
+    session = evictor.session()
+    for message in history[:stop]:
+        session.append([message])
+        session.view()
+    restored = evictor.session(json.loads(json.dumps(session.state)))
+    restored.append(history[:stop])
+    assert restored.state == session.state
+    assert same(restored.view(), session.view())
+    for message in history[stop:]:
+        session.append([message])
+        restored.append([message])
+        assert same(restored.view(), session.view())
+        assert restored.state == session.state
+
+
+@many
+@given(histories(least=4), evictors(), st.integers(0, 16))
+def test_promise_5_reading_a_view_changes_nothing(history: list[Chat], evictor: Evictor, before: int) -> None:
+    state = evictor.view(history[:before], {}).state
+    given_state = copy.deepcopy(state)
+    view = evictor.view(history, state)
+    assert same(evictor.view(history, state), view)
+    assert state == given_state
+    session = evictor.session(state)
+    session.append(history)
+    assert same(session.view(), view)
+    session.view().explain()
+    assert same(session.view(), view)
+    assert session.state == view.state
+    again = evictor.view(history, view.state)
+    assert (again.kept, again.state) == (view.kept, view.state)
+
+
+@many
+@given(
+    histories(least=8, most=11, broken=False),
+    st.sampled_from(["lose", "replace", "swap", "cut short"]),
+    st.integers(0, 30),
+    st.booleans(),
+)
+def test_promise_5_a_history_changed_behind_the_state_is_noticed(
+    history: list[Chat], change: str, at: int, whole_turn: bool
+) -> None:
+    evictor = Evictor(150, SCORER, 1, token_counter=quarter, whole_turn=whole_turn)
+    view = evictor.view(history, {})
+    decided = view.state["messages"]
+    assume(decided >= 2)
+    changed, at = list(history), at % (decided - 1)
+    if change == "lose":
+        del changed[at]
+    elif change == "replace":
+        changed[at] = human("Something else was said here.")
+    elif change == "swap":
+        changed[at], changed[at + 1] = changed[at + 1], changed[at]
+    else:
+        del changed[decided - 1 :]
+    assume(changed[:decided] != history[:decided])
+    with TestCase().assertLogs("lre_core", "WARNING") as logged:
+        chosen = evictor.view(changed, view.state)
+    assert len(logged.records) == 1
+    assert same(chosen, evictor.view(changed, {}))
+    assert all(message is changed[index] for message, index in zip(chosen.messages, chosen.kept, strict=True))
+
+
+def chat(messages: int) -> list[Chat]:
+    """A chat of different messages that all cost the same: 25 tokens under `quarter`."""
+    speakers = (human, assistant)
+    return [speakers[n % 2](f"{n:03} " + "word " * 16 + "end.") for n in range(messages)]
+
+
+def shared(before: list[int], now: list[int]) -> int:
+    """How many messages at the start two prompts have in common."""
+    return next((n for n, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), min(len(before), len(now)))
+
+
+def test_promise_5_a_session_evicts_rarely_and_mostly_at_the_back() -> None:
+    prompts = [view.kept for _, view in growing(Evictor(1_000, SCORER, token_counter=quarter), chat(400))]
+    evictions = [(before, now) for before, now in pairwise(prompts) if shared(before, now) < len(before)]
+    at_the_front = [before for before, now in evictions if shared(before, now) < len(before) // 4]
+    assert 0 < len(evictions) <= len(prompts) // 8
+    assert len(at_the_front) <= len(evictions) // 2
+
+
+def test_promise_5_prompts_cost_far_less_than_with_trimming_on_every_turn() -> None:
+    prompts = [view.kept for _, view in growing(Evictor(1_000, SCORER, token_counter=quarter), chat(400))]
+    trimmed = [list(range(max(0, n - 40), n)) for n in range(1, 401)]
+
+    def price(prompts: list[list[int]]) -> float:
+        """In messages: a tenth for those of the prefix that the prompt before had too."""
+        return sum(len(now) - 0.9 * shared(before, now) for before, now in pairwise([[], *prompts]))
+
+    assert price(prompts) < 0.4 * price(trimmed)
+
+
+# 6. Cheap
+
+
+class ReadCounted(list[Any]):
+    """Content blocks that count how often they are read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.reads += 1
+        return super().__iter__()
+
+
+def most_reads(messages: int, *, view_each: bool) -> int:
+    """How often a session of so many messages reads the one it reads most."""
+    history = chat(messages)
+    contents = [ReadCounted([{"type": "text", "text": message["content"]}]) for message in history]
+    session = Evictor(1_000, SCORER, token_counter=quarter).session()
+    for message, content in zip(history, contents, strict=True):
+        session.append([message | {"content": content}])
+        if view_each:
+            assert session.view().scores.size
+    assert session.view().evicted
+    return max(content.reads for content in contents)
+
+
+@pytest.mark.parametrize("view_each", [True, False])
+def test_promise_6_a_message_is_read_no_more_often_for_those_that_follow(view_each: bool) -> None:
+    assert most_reads(300, view_each=view_each) == most_reads(100, view_each=view_each) > 0
+
+
+def test_promise_6_no_token_is_counted_twice_and_no_pin_asked_twice() -> None:
+    history = chat(200)
+    counted, asked = Counter[str](), Counter[int]()
+
+    def count(text: str) -> int:
+        counted[text] += 1
+        return quarter(text)
+
+    def pin(message: Chat) -> bool:
+        asked[id(message)] += 1
+        return remember(message)
+
+    evictor = Evictor(1_000, SCORER, token_counter=count, pin=pin)
+    *_, (_, view) = growing(evictor, history)
+    view.explain()
+    assert set(asked.values()) == {1}
+    evictor.view(history, view.state)
+    assert counted == Counter(message["content"] for message in history)
+
+
+def test_promise_6_threads_that_append_at_once_lose_nothing() -> None:
+    session = Evictor(10**9, SCORER, token_counter=quarter).session()
+    session.append([human("start")])
+    said_by = {thread: [f"{thread} {n}" for n in range(100)] for thread in range(4)}
+
+    def speak(texts: list[str]) -> None:
+        for text in texts:
+            session.append([human(text), assistant(f"{text} done")])
+            assert session.view().kept
+
+    threads = [threading.Thread(target=speak, args=(texts,)) for texts in said_by.values()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    said = [message["content"] for message in session.view().messages]
+    assert said[0] == "start"
+    assert len(said) == 1 + 2 * 4 * 100
+    for text, answer in zip(said[1::2], said[2::2], strict=True):
+        assert answer == f"{text} done"
+    for texts in said_by.values():
+        assert [text for text in said if text in set(texts)] == texts
