@@ -24,7 +24,7 @@ import typer
 from numpy.typing import NDArray
 from rich.console import Console
 
-from benchmarks import bfcl
+from benchmarks import bfcl, families
 from lre_core import ChatMessage, Scorer, group
 from lre_core.labels import moments
 from lre_core.training import Comparison, compare
@@ -95,20 +95,23 @@ def main(
 
 
 def agent(data: Path) -> Recipe:
-    """Tool-calling agents: airline customer service, and eight services of a function-calling benchmark."""
+    """Tool-calling agents: airline customer service, a benchmark's eight services, and generated families."""
     runs = [(f"tau-{row['task']}", row["messages"]) for row in lines(data / "tau-airline.jsonl.gz")]
     for variant in bfcl.Variant:
         runs += [(row["task"], row["messages"]) for row in bfcl.histories(variant)]
+    for family in families.FAMILIES:
+        runs += [(row["task"], row["messages"]) for row in families.histories(family)]
     cases = [(task, prefix, labels) for task, messages in runs for prefix, labels in moments(messages)]
     return Recipe(
         name="agent",
         purpose="agents that call tools",
-        sources="tau-bench airline (200 GPT-4o trajectories), executed BFCL multi-turn runs (200 tasks, two variants)",
-        rule="`lre_core.labels.moments`: the unit introduced an identifier that a call after the cut takes as an argument",
+        sources="tau-bench airline (200 GPT-4o trajectories), executed BFCL multi-turn runs (200 tasks, two "
+        "variants), generated operations, coding and browsing runs (`benchmarks/families.py`, 40 each)",
+        rule="`lre_core.labels.moments`: the unit introduced an identifier that a call after the cut takes",
         unit_of_folds="task",
         limits="Facts that are no identifiers (a preference, a decision in words) are not in its labels. Runs shorter "
         "than about ten steps leave it little to learn from, and their needed unit is often simply the last result.",
-        licence="tau-bench: MIT, Sierra. BFCL: Apache-2.0, UC Berkeley.",
+        licence="tau-bench: MIT, Sierra. BFCL: Apache-2.0, UC Berkeley. Generated runs: this project's, MIT.",
         keep_recent=5,
         histories=[prefix for _, prefix, _ in cases],
         labels=[labels for _, _, labels in cases],

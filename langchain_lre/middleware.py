@@ -106,7 +106,7 @@ class LREMiddleware(AgentMiddleware[Any, Any, Any]):
         reserved = sum(map(self._tokens_of_tool, request.tools))
         if request.system_message is not None:
             reserved += self.evictor.message_cost(to_message(request.system_message))
-        state = request.state.get(STATE_KEY, {}) if ExtendedModelResponse is not None else None
+        state: Any = request.state.get(STATE_KEY, {}) if ExtendedModelResponse is not None else None
         return self.evictor.view(request.messages, state, reserved=reserved)
 
     def _respond(self, response: ModelResponse[Any] | AIMessage, view: View) -> Any:

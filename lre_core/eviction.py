@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from lre_core.errors import InvalidSetting
 from lre_core.generations import Decision, State, decide
-from lre_core.reading import Reading
 from lre_core.messages import ChatMessage, Message
+from lre_core.reading import Reading
 from lre_core.scorer import Scorer
 from lre_core.tokens import MESSAGE_OVERHEAD, TokenCounter, counter, message_tokens, remembering
 from lre_core.units import Unit

@@ -80,6 +80,9 @@ SINCE = (
     "reuse_any_call",
     "reuse_share",
     "log_since_reuse",
+    "log_since_call",
+    "calls_again",
+    "call_again_share",
     "identifiers_unused",
 )
 FEATURES: tuple[str, ...] = (
@@ -90,7 +93,7 @@ FEATURES: tuple[str, ...] = (
 )
 """The columns of `Features.matrix`, in order."""
 
-REUSE = ("word", "unit", "identifier", "call", "used")
+REUSE = ("word", "unit", "identifier", "call", "used", "one")
 KIND_NAMES = ("human", "assistant", "step", "system")
 KIND_NUMBER = {"human": 0, "assistant": 1, "system": 3}
 
@@ -120,14 +123,14 @@ COLUMN = {name: index for index, name in enumerate(OWN)}
 
 
 class _Vocabulary:
-    """Of every token so far: in how many units it stood, in which first, in which last, whether a call used it."""
+    """Of every token so far: in how many units it stood, in which first, in which last, how many called with it."""
 
     def __init__(self) -> None:
         self._slots: dict[int, int] = {}
         self._units = np.zeros(256, np.int32)
         self._first = np.zeros(256, np.int32)
         self._last = np.zeros(256, np.int32)
-        self._called = np.zeros(256, np.bool_)
+        self._calls = np.zeros(256, np.int32)
 
     def observe(
         self, hashes: NDArray[np.uint64], unit: NDArray[np.intp], in_call: NDArray[np.bool_] | None = None
@@ -163,21 +166,23 @@ class _Vocabulary:
         self._units[number] = seen + run
         self._last[number] = holder[last_pair]
 
-        called = first_call = np.zeros(0, np.bool_)
+        called = np.zeros(0, np.bool_)
+        calls = np.zeros(0, np.int32)
         if in_call is not None and len(start):
             called = np.logical_or.reduceat(in_call[at], start)
-            known = np.repeat(self._called[number], run)
-            calls_so_far = np.cumsum(called) - called
-            first_call = called & ~known & (calls_so_far == np.repeat(calls_so_far[first_pair], run))
-            self._called[number] |= np.logical_or.reduceat(called, first_pair)
-        return Pairs(token, holder, before, first, previous, called, first_call)
+            # How many calling units up to and with each pair's take the token.
+            total = np.cumsum(called)
+            earlier = self._calls[number] - (total - called)[first_pair]
+            calls = np.repeat(earlier, run) + total
+            self._calls[number] = calls[last_pair]
+        return Pairs(token, holder, before, first, previous, called, calls)
 
     def _grow(self, size: int) -> None:
         if size > len(self._units):
             room = 2 * size - len(self._units)
-            self._units, self._first, self._last, self._called = (
+            self._units, self._first, self._last, self._calls = (
                 np.concatenate([old, np.zeros(room, old.dtype)])
-                for old in (self._units, self._first, self._last, self._called)
+                for old in (self._units, self._first, self._last, self._calls)
             )
 
 
@@ -191,7 +196,7 @@ class Pairs(NamedTuple):
         first: the unit that introduced it.
         previous: the last earlier unit that holds it, -1 for none.
         called: whether a call of the unit takes it.
-        first_call: whether that is the first call to take it.
+        calls: how many units up to and with this one have a call that takes it.
     """
 
     token: NDArray[np.uint64]
@@ -200,7 +205,7 @@ class Pairs(NamedTuple):
     first: NDArray[np.int32]
     previous: NDArray[np.intp]
     called: NDArray[np.bool_]
-    first_call: NDArray[np.bool_]
+    calls: NDArray[np.int32]
 
 
 class Features:
@@ -218,8 +223,10 @@ class Features:
         self._own = np.zeros((64, len(OWN)))
         self._word_score = np.zeros(64)
         self._characters_so_far = np.zeros(64)
+        self._steps_so_far = np.zeros(64)
         self._reuse = np.zeros((64, len(REUSE)))
-        self._last_reuse = np.zeros(64, np.intp)
+        # One more than the last unit that used an identifier again, in whatever way and in a call; 0 for none.
+        self._last_use = np.zeros((64, 2), np.intp)
         self._words, self._identifiers = _Vocabulary(), _Vocabulary()
         self._kind = -1
         self._speaker: str | None = None
@@ -272,7 +279,7 @@ class Features:
             own[:, COLUMN[name]] = values
 
         def total(rows: NDArray[np.intp], values: NDArray[np.generic] | None = None) -> NDArray[np.float64]:
-            return np.bincount(rows, values, n)
+            return np.bincount(rows, values, n).astype(np.float64)
 
         self._describe_units(messages, units, put)
         characters = total(owner, text.characters)
@@ -322,28 +329,27 @@ class Features:
         put("identifiers_introduced", np.log1p(total(row, ids.before == 0)))
         put("identifiers_seen_before", np.log1p(total(row, ids.before > 0)))
         again = ids.before > 0
-        self._last_reuse_at(self._credit("identifier", ids.first[again], ids.unit[again]))
+        self._credit("identifier", ids.first[again], ids.unit[again])
+        np.maximum.at(self._last_use[:, 0], ids.first[again], ids.unit[again] + 1)
         if len(ids.called):
             put("identifiers_in_calls", np.log1p(total(row, ids.called)))
             again &= ids.called
             self._credit("call", ids.first[again], ids.unit[again])
-            self._count("used", ids.first[again & ids.first_call])
+            np.maximum.at(self._last_use[:, 1], ids.first[again], ids.unit[again] + 1)
+            self._count("used", ids.first[again & (ids.calls == 1)])
+            np.maximum.at(self._reuse[:, REUSE.index("one")], ids.first[again], ids.calls[again])
 
-        so_far = self._characters_so_far[start - 1] if start else 0.0
-        self._characters_so_far[start : start + n] = so_far + np.cumsum(characters)
+        for so_far, values in ((self._characters_so_far, characters), (self._steps_so_far, own[:, COLUMN["step"]])):
+            so_far[start : start + n] = np.cumsum(values) + (so_far[start - 1] if start else 0.0)
         self.size += n
 
-    def _count(self, name: str, introducer: NDArray[np.int32]) -> None:
+    def _count(self, name: str, introducer: NDArray[np.integer]) -> None:
         np.add.at(self._reuse[:, REUSE.index(name)], introducer, 1.0)
 
-    def _credit(self, name: str, introducer: NDArray[np.int32], unit: NDArray[np.intp]) -> NDArray[np.int64]:
+    def _credit(self, name: str, introducer: NDArray[np.int32], unit: NDArray[np.intp]) -> None:
         """Counts, for each unit, the later units that use again what it introduced; each pair of them once."""
         pair = np.unique(introducer.astype(np.int64) << 32 | unit)
-        np.add.at(self._reuse[:, REUSE.index(name)], pair >> 32, 1.0)
-        return pair
-
-    def _last_reuse_at(self, pair: NDArray[np.int64]) -> None:
-        np.maximum.at(self._last_reuse, pair >> 32, (pair & 0xFFFFFFFF) + 1)
+        self._count(name, pair >> 32)
 
     def _describe_units(
         self, messages: Sequence[Message], units: Sequence[Unit], put: Callable[[str, ArrayLike], None]
@@ -408,9 +414,11 @@ class Features:
         out[:-1, at : at + len(NEXT)] = own[1:, _columns(NEXT)]
         at += len(NEXT)
         age = np.arange(n - start)[::-1]
-        words, units, identifiers, calls, used = self._reuse[rows].T
+        words, units, identifiers, calls, used, one = self._reuse[rows].T
+        # Most identifiers are taken once and done with; one taken again, a session's token say, goes on being taken.
+        again = np.maximum(0.0, one - 1.0)
         introduced = np.expm1(own[:, COLUMN["identifiers_introduced"]])
-        last = self._last_reuse[rows]
+        last, last_call = self._last_use[rows].T
         since = (
             np.log1p(age),
             np.log1p(self._characters_so_far[n - 1] - self._characters_so_far[rows]) if n else age,
@@ -422,6 +430,9 @@ class Features:
             calls > 0,
             used / np.maximum(1.0, introduced),
             np.where(last > 0, np.log1p(n - last), NEVER),
+            np.where(last_call > 0, np.log1p(n - last_call), NEVER),
+            np.log1p(again),
+            again / np.maximum(1.0, self._steps_so_far[n - 1] - self._steps_so_far[rows]) if n else age,
             np.log1p(np.maximum(0.0, introduced - used)),
         )
         for offset, column in enumerate(since):
@@ -443,7 +454,7 @@ class Features:
     def _grow(self, size: int) -> None:
         if size > len(self._own):
             room = max(size, 2 * len(self._own))
-            for name in ("_own", "_word_score", "_characters_so_far", "_reuse", "_last_reuse"):
+            for name in ("_own", "_word_score", "_characters_so_far", "_steps_so_far", "_reuse", "_last_use"):
                 old = getattr(self, name)
                 new = np.zeros((room, *old.shape[1:]), old.dtype)
                 new[: len(old)] = old

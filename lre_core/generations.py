@@ -162,8 +162,11 @@ def decide(history: Reading, alive: Sequence[int], evictor: Evictor, budget: int
 
 
 def _valid(history: Reading, alive: Sequence[int], reasons: dict[int, str]) -> list[int]:
-    """Units a provider would accept: results with their call, calls with their results or waiting for them at the end,
-    and nothing but the system's before the first human message, if there is one."""
+    """Units a provider would accept.
+
+    Results with their call, calls with their results or waiting for them at the end, and nothing but the system's
+    before the first human message, if there is one.
+    """
     units = history.units
     valid = [unit for unit in alive if units[unit].complete or unit >= history.waiting]
     opening = next((unit for unit in valid if units[unit].role == "human"), 0)

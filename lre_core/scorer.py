@@ -132,7 +132,7 @@ class Scorer:
 
     def features(self) -> Features:
         """An empty set of features to extend as messages arrive, for `probabilities`."""
-        return Features(self.words * self.word_scale)
+        return Features(self.words.astype(np.float64) * self.word_scale)
 
     def probabilities(self, features: Features, start: int = 0) -> NDArray[np.float64]:
         """Scores of the units from `start` on, given features made by `features()`."""

@@ -143,7 +143,7 @@ def _scan_block(first: int, pieces: list[str]) -> tuple[int, Text]:
     code_like = (digits > 0) | (underscores > 0) | ((capitals == length) & (length >= 5))
     id_starts, id_stops = id_starts[code_like], id_stops[code_like]
 
-    powers, inverses = _powers(1 << int(len(codes)).bit_length())
+    powers, inverses = _powers(1 << len(codes).bit_length())
     sums = np.zeros(len(codes) + 1, np.uint64)
     np.cumsum((classes & FOLDED) * powers[: len(codes)], out=sums[1:])
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lre_core.errors import MissingExtra, TrainingError
-from lre_core.features import FEATURES, WORD_BUCKETS, Features
+from lre_core.features import FEATURES, Features
 from lre_core.messages import ChatMessage, Message, as_messages
 from lre_core.scorer import CLIP, Scorer
 from lre_core.units import group_from
@@ -31,8 +31,14 @@ __all__ = ["Comparison", "Interval", "compare", "fit"]
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Inverse regularisation strengths tried, as scikit-learn's `C`."""
 CARRIES_OVER = frozenset(
-    {"human", "assistant", "step", "system", "reuse_any_call", "reuse_share", "log_since_reuse"}
-    | {name for name in FEATURES if "identifiers" in name or name == "reuse_in_calls"}
+    {"human", "assistant", "step", "system", "reuse_in_calls", "reuse_any_call", "reuse_share"}
+    | {
+        "log_since_reuse",
+        "log_since_call",
+        "calls_of_one",
+        "call_share_of_one",
+        *(name for name in FEATURES if "identifiers" in name),
+    }
 )
 """Features that mean the same in every application: who speaks, and which identifiers were introduced and used. They
 are regularised least; across families of agents they carry the score, where the others mislead it."""
@@ -107,7 +113,7 @@ def _rows(messages: Sequence[Message]) -> tuple[NDArray[np.float64], spmatrix]:
 
 
 def _regression(strength: float) -> Any:
-    return LogisticRegression(C=strength, max_iter=2000, tol=1e-5)
+    return LogisticRegression(C=strength, max_iter=2000, tol=1e-4)
 
 
 def _best_strength(design: spmatrix, targets: Sequence[NDArray[np.float64]], groups: Sequence[object]) -> float:
@@ -177,7 +183,7 @@ class Comparison:
         return max(self.lead, key=lambda name: self.auc[name].mean)
 
     def verdict(self) -> str:
-        """One plain sentence: whether the scorer is better than the best baseline, or whether it is too early to say."""
+        """One plain sentence: better than the best baseline, or not, or too early to say."""
         if self.histories < ENOUGH:
             return f"too few histories to tell: have {self.histories}, want about {ENOUGH}"
         name = self.best_baseline

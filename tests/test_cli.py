@@ -174,7 +174,8 @@ def test_the_budget_may_cover_only_what_is_old() -> None:
 
 def test_a_scorer_from_a_file(tmp_path: Path) -> None:
     undecided = tmp_path / "undecided.json"
-    lre_core.Scorer.quantised(0.0, np.zeros(len(FEATURES)), np.zeros(WORD_BUCKETS)).save(undecided)
+    none = np.zeros(len(FEATURES))
+    lre_core.Scorer.quantised(0.0, none, none, none, np.zeros(WORD_BUCKETS)).save(undecided)
     result = lre("evict", RUN, "--budget", 600, "--scorer", undecided)
     *rows, totals = result.stderr.splitlines()[1:]
     assert all(" 0.500 " in row for row in rows)

@@ -1,0 +1,1 @@
+"""The bundled weights, a model card beside each."""
