@@ -408,7 +408,7 @@ class Features:
         out = np.zeros((n - start, len(FEATURES)))
         at = len(OWN)
         out[:, :at] = own
-        previous = self._own[max(0, start - 1) : n - 1][:, _columns(PREVIOUS)]
+        previous = self._own[max(0, start - 1) : max(0, n - 1)][:, _columns(PREVIOUS)]
         out[n - start - len(previous) :, at : at + len(PREVIOUS)] = previous
         at += len(PREVIOUS)
         out[:-1, at : at + len(NEXT)] = own[1:, _columns(NEXT)]

@@ -25,9 +25,11 @@ KINDS: dict[str, Kind] = {
     "tool": "tool",
     "function": "tool",
 }
-CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "server_tool_use"})
+CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
 RESULT_BLOCKS = frozenset({"tool_result", "function_call_output"})
-MEDIA_BLOCKS = frozenset({"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file"})
+MEDIA_BLOCKS = frozenset(
+    {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document"}
+)
 TEXT_KEYS = ("text", "refusal", "thinking", "reasoning", "content", "output")
 
 
@@ -106,7 +108,7 @@ class Message:
     @property
     def media(self) -> int:
         """How many images, recordings, videos and files it carries."""
-        return sum(_kind_of(block) in MEDIA_BLOCKS for block in self.blocks)
+        return _count_media(self.blocks)
 
     @property
     def key(self) -> str:
@@ -197,6 +199,17 @@ def _block_text(block: object) -> str:
         if isinstance(value, Sequence):
             return "\n".join(filter(None, map(_block_text, value)))
     return "" if kind in RESULT_BLOCKS else json.dumps(block, default=str, ensure_ascii=False)
+
+
+def _count_media(blocks: Sequence[Any]) -> int:
+    """Media among the blocks, and within the results of tools among them."""
+    count = 0
+    for block in blocks:
+        if _kind_of(block) in MEDIA_BLOCKS:
+            count += 1
+        elif _kind_of(block) in RESULT_BLOCKS and isinstance(block.get("content"), list | tuple):
+            count += _count_media(block["content"])
+    return count
 
 
 def _text(value: object) -> str | None:

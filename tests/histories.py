@@ -47,8 +47,10 @@ def result(id: str | None, text: str) -> Chat:
 
 def words(n: int, size: int) -> str:
     """`size` words of a few languages, others for every `n`; every fifth text asks to be remembered (`pin`)."""
+    if not size:
+        return ""
     chosen = [VOCABULARY[(7 * n + 3 * k) % len(VOCABULARY)] for k in range(size)]
-    return " ".join([*chosen, f"ref_{n // 3}", *(["remember"] if n % 5 == 4 else [])] if size else [])
+    return " ".join([*chosen, f"ref_{n // 3}"] + ["remember"] * (n % 5 == 4))
 
 
 def shape(notation: str, size: int = 5) -> list[Chat]:
@@ -66,9 +68,6 @@ def shape(notation: str, size: int = 5) -> list[Chat]:
         else:
             messages.append({"S": system, "H": human, "AI": assistant}[word](text))
     return messages
-
-
-# What a provider refuses
 
 
 def problems(messages: Sequence[Chat], *, human_first: bool = True) -> list[str]:
@@ -197,8 +196,6 @@ def indexes(units: Iterable[Unit]) -> set[int]:
     return {index for unit in units for index in range(unit.start, unit.stop)}
 
 
-# Strategies
-
 Episode = Callable[[int, str], list[Chat]]
 
 
@@ -309,9 +306,6 @@ def evictors(**fixed: Any) -> st.SearchStrategy[Evictor]:
     choices |= {name: [value] for name, value in fixed.items()}
     combinations = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
     return st.sampled_from([Evictor(scorer=SCORER, token_counter=quarter, **chosen) for chosen in combinations])
-
-
-# Views
 
 
 def growing(evictor: Evictor, history: list[Chat]) -> Iterator[tuple[list[Chat], View]]:

@@ -234,7 +234,10 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         (["--budget", -5], "budget is -5; it must be at least 1 token"),
         (["--budget", 9, "--keep-recent", -1], "keep_recent is -1; it must be 0 or more units"),
         (["--budget", 9, "--encoding", "rot13"], "no tiktoken encoding 'rot13'; there are "),
-        (["--budget", 9, "--scorer", "agnet"], "no bundled scorer 'agnet'; there are 'agent', 'assistant'"),
+        (
+            ["--budget", 9, "--scorer", "agnet"],
+            "no bundled scorer and no file 'agnet'; bundled are 'agent', 'assistant'",
+        ),
         (["--budget", 9, "--scorer", CHAT], f"{CHAT}: "),
         (["--budget", 9, "--scorer", RUN], f"{RUN}: not JSON"),
         (["--budget", 9, "--scorer", sys.executable], f"{sys.executable}: "),

@@ -31,9 +31,6 @@ some = settings(max_examples=200)
 ROOMY = 10**9
 
 
-# 1. Verbatim
-
-
 def assert_verbatim(history: list[Chat], view: View) -> None:
     assert all(message is history[index] for message, index in zip(view.messages, view.kept, strict=True))
     assert view.kept == sorted(set(view.kept))
@@ -60,9 +57,6 @@ def test_promise_1_what_the_caller_does_with_a_view_changes_no_later_one() -> No
     history.pop()
     session.append([assistant("done")])
     assert [message["content"] for message in session.view().messages] == ["hello", "hi", "order 14 books", "done"]
-
-
-# 2. Within budget
 
 
 def assert_within_budget(history: list[Chat], evictor: Evictor, view: View) -> None:
@@ -178,9 +172,6 @@ def test_promise_2_a_message_of_a_megabyte_is_counted_and_left_out_or_pinned(tex
     assert alone.tokens > 2_000
 
 
-# 3. Valid for providers
-
-
 def assert_valid(history: list[Chat], view: View, alive: set[int]) -> None:
     """A provider takes the view, unless of what has not left before (`alive`) nothing could be sent at all."""
     facts = Facts(history)
@@ -267,9 +258,6 @@ def test_promise_3_a_view_is_never_empty_nor_only_the_systems(
     for view in (evictor.view(history), evictor.view(history, {})):
         assert any(message["role"] != "system" for message in view.messages)
         assert Facts(history).systems <= set(view.kept)
-
-
-# 4. Query-blind and causal
 
 
 @many

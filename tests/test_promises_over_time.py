@@ -18,8 +18,6 @@ from lre_core import Evictor
 
 many = settings(max_examples=500)
 
-# 5. Prefix-stable
-
 
 @many
 @given(histories(least=4), evictors())
@@ -138,9 +136,6 @@ def test_promise_5_prompts_cost_far_less_than_with_trimming_on_every_turn() -> N
         return sum(len(now) - 0.9 * shared(before, now) for before, now in pairwise([[], *prompts]))
 
     assert price(prompts) < 0.4 * price(trimmed)
-
-
-# 6. Cheap
 
 
 class ReadCounted(list[Any]):
