@@ -137,6 +137,7 @@ class Evictor:
     message_overhead: int = MESSAGE_OVERHEAD
     whole_turn: bool = True
     reader: Callable[[Any], Message] | None = None
+    _count: TokenCounter = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.budget < 1:
@@ -175,7 +176,7 @@ class Evictor:
 
     def count(self, text: str) -> int:
         """Tokens of a text under this evictor's counter; a text lately seen is not counted again."""
-        return self._count(text)  # type: ignore[attr-defined, no-any-return]
+        return self._count(text)
 
     def message_cost(self, message: Message) -> int:
         """Tokens a message costs under this evictor's counter."""

@@ -443,6 +443,8 @@ class Features:
         """(units, WORD_BUCKETS) sparse: hashed words of every unit. Needs scipy, which the `train` extra brings."""
         from scipy.sparse import csr_matrix
 
+        if not self._word_rows:
+            return csr_matrix((self.size, WORD_BUCKETS))
         unit, bucket, value = (np.concatenate(parts) for parts in zip(*self._word_rows, strict=True))
         return csr_matrix((value, (unit, bucket)), shape=(self.size, WORD_BUCKETS))
 

@@ -9,7 +9,7 @@ whole view chosen from again. What has left stays out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +74,6 @@ class State:
     kept: tuple[tuple[int, int], ...] = ()
     digest: str = ""
     units: int = 0
-    _starts: frozenset[int] = field(default=frozenset(), repr=False)
 
     @classmethod
     def of(cls, units: Sequence[Unit], messages: int, digest: str, size: int) -> State:

@@ -174,8 +174,10 @@ class Scorer:
             parts = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InvalidScorer(f"{name}: not JSON, or cut short ({error})") from None
-        lacking = {"format", "features", "bias", *STATISTICS, "word_scale", "words"} - set(parts or ())
-        if not isinstance(parts, dict) or lacking:
+        if not isinstance(parts, dict):
+            raise InvalidScorer(f"{name}: not a scorer: expected an object, found {type(parts).__name__}")
+        lacking = {"format", "features", "bias", *STATISTICS, "word_scale", "words"} - set(parts)
+        if lacking:
             raise InvalidScorer(f"{name}: not a scorer: it lacks {', '.join(sorted(lacking))}")
         for key, known in (("format", FORMAT), ("features", FEATURE_SET)):
             if parts[key] != known:

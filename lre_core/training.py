@@ -99,8 +99,10 @@ def consecutive_runs(histories: Sequence[Sequence[Message]]) -> list[int]:
     """Numbers histories so that neighbours with the same opening (moments of one run) share a number."""
     keys: list[int] = []
     for index, history in enumerate(histories):
-        before = histories[index - 1][:3] if index else None
-        keys.append((keys[-1] if keys else -1) + (before is None or list(before) != list(history[:3])))
+        before = histories[index - 1] if index else []
+        shared = min(3, len(before), len(history))
+        opens = not shared or list(before[:shared]) != list(history[:shared])
+        keys.append((keys[-1] if keys else -1) + opens)
     return keys
 
 

@@ -44,15 +44,16 @@ def test_a_prefix_holds_the_callers_own_messages() -> None:
 
 
 def test_at_most_as_many_cuts_as_asked_for_from_the_first_to_the_last() -> None:
-    run = [human("go"), assistant("going")] + [m for n in range(20) for m in step(n, "{}", "fine")]
-    assert list(labelled(run, cuts=3)) == [2, 20, 40]
+    run = [human("go"), assistant("going")] + [m for n in range(21) for m in step(n, "{}", "fine")]
+    assert list(labelled(run, cuts=3)) == [2, 22, 42]
     assert list(labelled(run, cuts=1)) == [2]
 
 
 def test_a_system_message_introduces_nothing() -> None:
-    run = [*RUN, human("For office_77, please."), *step(4, '{"office": "office_77"}', "ok")]
-    assert all(sum(labels[:2]) == 0 for labels in labelled(run).values())
-    assert labelled(run)[11] == [0] * 8
+    run = [*RUN, *step(4, '{"office": "office_77"}', "ok")]
+    assert labelled(run)[10] == [0] * 7
+    told_by_a_person = [human("You work for office_77."), *run[1:]]
+    assert labelled(told_by_a_person)[10] == [1, *[0] * 6]
 
 
 @pytest.mark.parametrize(

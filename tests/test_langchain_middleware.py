@@ -59,8 +59,8 @@ def look(shelf: int) -> str:
     return f"Shelf {shelf} holds box bx_{shelf * 7919}. " + "Nothing else was found there. " * 30
 
 
-def agent(model: Recorder, **settings: Any) -> Any:
-    middleware = LREMiddleware(BUDGET, **settings)
+def agent(model: Recorder, max_tokens: int = BUDGET, **settings: Any) -> Any:
+    middleware = LREMiddleware(max_tokens, **settings)
     return create_agent(
         model, [look], system_prompt="Keep the store room.", middleware=[middleware], checkpointer=InMemorySaver()
     )
@@ -121,12 +121,12 @@ def test_results_follow_their_calls_in_every_prompt() -> None:
 
 def test_promise_5_the_prefix_mostly_stays_as_it_was() -> None:
     model = Recorder(prompts=[])
-    graph = agent(model)
+    graph = agent(model, max_tokens=4 * BUDGET)
     for _ in range(4):
         ask(graph, "What is on the shelves?")
     prompts = [[message.id for message in prompt[1:]] for prompt in model.prompts]
     changed = sum(later[: len(before)] != before for before, later in itertools.pairwise(prompts))
-    assert 0 < changed < len(prompts) / 3
+    assert 0 < changed < len(prompts) / 5
 
 
 def test_two_threads_share_no_state() -> None:
@@ -178,9 +178,9 @@ CALL: dict[str, Any] = {"name": "look", "args": {"shelf": 1}, "id": "a"}
             Message("assistant", "", (ToolCall("look", "{", "b"),)),
         ),
         (ToolMessage("14", tool_call_id="a"), Message("tool", "14", (), "a")),
-        (FunctionMessage("14", name="look"), Message("function", "14", name="look")),
-        (ChatMessage("14", role="assistant"), Message("assistant", "14")),
-        (ChatMessage("14", role="critic"), Message("user", "14")),
+        (FunctionMessage(content="14", name="look"), Message("function", "14", name="look")),
+        (ChatMessage(content="14", role="assistant"), Message("assistant", "14")),
+        (ChatMessage(content="14", role="critic"), Message("user", "14")),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from histories import SCORER, Chat, answers_of, assistant, calling, calls_of, histories, human, quarter, result
-from hypothesis import given, settings
+from hypothesis import given
 
 from lre_core import Evictor, InvalidMessage, LREError, Message, ToolCall
 from lre_core.messages import as_message, as_messages
@@ -132,7 +132,6 @@ def test_a_message_comes_back_as_it_is() -> None:
     assert as_message(message) is message
 
 
-@settings(max_examples=500)
 @given(histories())
 def test_reading_finds_the_calls_and_results_and_changes_nothing(history: list[Chat]) -> None:
     before = copy.deepcopy(history)
@@ -142,7 +141,6 @@ def test_reading_finds_the_calls_and_results_and_changes_nothing(history: list[C
     assert history == before
 
 
-@settings(max_examples=500)
 @given(histories())
 def test_a_message_survives_its_chat_dict(history: list[Chat]) -> None:
     for read in as_messages(history):

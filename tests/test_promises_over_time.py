@@ -30,7 +30,7 @@ def test_promise_5_what_has_left_stays_out(history: list[Chat], evictor: Evictor
 
 
 @many
-@given(histories(least=4, most=7), evictors())
+@given(histories(least=4, most=6), evictors())
 def test_promise_5_views_chained_by_their_state_are_a_sessions_views(history: list[Chat], evictor: Evictor) -> None:
     state: dict[str, Any] = {}
     for prefix, view in growing(evictor, history):
@@ -60,7 +60,7 @@ def test_promise_5_a_session_restored_from_its_state_goes_on_as_if_never_stopped
 
 
 @many
-@given(histories(least=4), evictors(), st.integers(0, 16))
+@given(histories(least=4, most=8), evictors(), st.integers(0, 16))
 def test_promise_5_reading_a_view_changes_nothing(history: list[Chat], evictor: Evictor, before: int) -> None:
     state = evictor.view(history[:before], {}).state
     given_state = copy.deepcopy(state)
@@ -79,7 +79,7 @@ def test_promise_5_reading_a_view_changes_nothing(history: list[Chat], evictor: 
 
 @many
 @given(
-    histories(least=8, most=11, broken=False),
+    histories(least=6, most=9, broken=False),
     st.sampled_from(["lose", "replace", "swap", "cut short"]),
     st.integers(0, 30),
     st.booleans(),

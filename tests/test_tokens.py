@@ -8,7 +8,7 @@ from unittest import TestCase
 
 import pytest
 from histories import Chat, assistant, calling, histories, human, quarter, result
-from hypothesis import given, settings
+from hypothesis import given
 
 from lre_core import Evictor, InvalidSetting, evict
 from lre_core.messages import as_message
@@ -63,7 +63,6 @@ def test_media_cost_what_is_billed_and_not_their_base64_text(block: Chat) -> Non
     assert cost({"role": "user", "content": [block]}) == MEDIA_TOKENS + MESSAGE_OVERHEAD
 
 
-@settings(max_examples=500)
 @given(histories())
 def test_a_view_costs_the_sum_of_its_messages(history: list[Chat]) -> None:
     evictor = Evictor(10**9, token_counter=len, message_overhead=7, whole_turn=False)

@@ -90,7 +90,6 @@ def test_an_unreadable_message_is_named_by_its_place() -> None:
         group([human("a"), human("b"), {"content": "c"}])
 
 
-@settings(max_examples=500)
 @given(histories())
 def test_units_cover_the_history_without_gap_or_overlap(history: list[Chat]) -> None:
     units = group(history)
@@ -114,7 +113,7 @@ def test_of_a_history_a_provider_takes_every_unit_is_complete(history: list[Chat
         assert all(unit.complete for unit in group(history))
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(histories(most=7))
 def test_a_growing_history_is_grouped_as_at_once(history: list[Chat]) -> None:
     session = Evictor(1, SCORER, token_counter=len).session()

@@ -1,0 +1,163 @@
+"""Training: deterministic, folds by run, and a verdict that says when the scorer does not win."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from histories import Chat, assistant, calling, human, result, system
+from numpy.typing import ArrayLike, NDArray
+
+from lre_core import Scorer, TrainingError
+from lre_core.labels import moments
+from lre_core.messages import as_messages
+from lre_core.training import Comparison, Interval, compare, consecutive_runs, fit
+
+Labels = NDArray[np.int64]
+TOPICS = "boats bread paint rain trains music gardens winter chess maps soup lamps stairs bees".split()
+
+
+def chat(seed: int, size: int = 9) -> tuple[list[Chat], Labels]:
+    """A chat of `size` human turns, of which those that give a code are needed."""
+    rng = np.random.default_rng(seed)
+    needed = rng.permutation(np.arange(size) < size // 3).astype(np.int64)
+    turns = []
+    for flag in needed:
+        said = list(rng.choice(TOPICS, 6))
+        turns.append(human(" ".join([*said, f"KX-{rng.integers(10_000, 99_999)}" if flag else "nothing"])))
+    return turns, needed
+
+
+def chats(count: int) -> tuple[list[list[Chat]], list[Labels]]:
+    drawn = [chat(seed) for seed in range(count)]
+    return [turns for turns, _ in drawn], [labels for _, labels in drawn]
+
+
+def shuffled(labels: Sequence[Labels]) -> list[Labels]:
+    rng = np.random.default_rng(0)
+    return [rng.permutation(one) for one in labels]
+
+
+def run(name: str, opening: Sequence[Chat]) -> list[Chat]:
+    """An agent's run in which every step's code is taken by the next."""
+    steps = []
+    for n in range(6):
+        steps += [calling(f"{n}", arguments=f'{{"code": "{name}-{n}"}}'), result(f"{n}", f"next code {name}-{n + 1}")]
+    return [*opening, *steps]
+
+
+HISTORIES, LABELS = chats(20)
+
+
+def test_fit_ranks_the_needed_units_of_chats_it_has_not_seen_first() -> None:
+    scorer = fit(HISTORIES[:8], LABELS[:8])
+    for turns, labels in zip(HISTORIES[8:], LABELS[8:], strict=True):
+        scores = scorer.score(turns)
+        assert scores[labels == 1].min() > scores[labels == 0].max()
+
+
+def test_fit_twice_gives_the_same_bytes() -> None:
+    histories, labels = HISTORIES[:3], LABELS[:3]
+    assert fit(histories, labels).to_json() == Scorer.fit(histories, labels).to_json()
+
+
+def test_fit_takes_labels_as_any_sequence_of_numbers() -> None:
+    histories, labels = HISTORIES[:2], LABELS[:2]
+    plain, groups = [one.tolist() for one in labels], ["all", "all"]
+    flags = [one.astype(bool) for one in labels]
+    assert fit(histories, plain, groups=groups).to_json() == fit(histories, flags, groups=groups).to_json()
+
+
+HELLO = [human("hello"), assistant("hi")]
+
+
+@pytest.mark.parametrize(
+    ("histories", "labels", "reason"),
+    [
+        ([], [], "nothing to tell apart: 0 of 0 units are labelled as needed"),
+        ([[]], [[]], "nothing to tell apart: 0 of 0 units"),
+        ([HELLO, HELLO], [[0, 0], [0, 0]], "nothing to tell apart: 0 of 4 units"),
+        ([HELLO, HELLO], [[1, 1], [1, 1]], "nothing to tell apart: 4 of 4 units"),
+        ([HELLO, HELLO], [[0, 1]], "2 histories but 1 sequences of labels"),
+        ([HELLO, HELLO], [[0, 1], [0, 1, 1]], "history 1 has 2 units but 3 labels"),
+        ([HELLO, HELLO], [[0], [0, 1]], "history 0 has 2 units but 1 labels"),
+    ],
+)
+def test_fit_says_why_there_is_nothing_to_learn_from(
+    histories: list[list[Chat]], labels: list[ArrayLike], reason: str
+) -> None:
+    with pytest.raises(TrainingError, match=reason):
+        Scorer.fit(histories, labels)
+
+
+OPENINGS = [
+    pytest.param([system("Be brief."), human("go on"), assistant("ok")], id="long opening"),
+    pytest.param([system("Be brief."), human("go on")], id="two messages before the first cut"),
+]
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_moments_of_one_run_are_one_group(opening: list[Chat]) -> None:
+    keys = []
+    for name in ("red", "green", "blue"):
+        own = [*opening[:-1], opening[-1] | {"content": f"{opening[-1]['content']} {name}"}]
+        keys.append([prefix for prefix, _ in moments(run(name, own))])
+    assert all(len(prefixes) == 4 for prefixes in keys)
+    prefixes = [as_messages(prefix) for part in keys for prefix in part]
+    assert consecutive_runs(prefixes) == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_one_run_is_too_little_to_compare_on() -> None:
+    prefixes, labels = zip(*moments(run("red", HELLO)), strict=True)
+    with pytest.raises(TrainingError, match="have 1, want at least 2"):
+        compare(prefixes, labels, groups=["red"] * len(prefixes))
+
+
+def test_compare_says_better_than_on_a_separable_set() -> None:
+    comparison = compare(HISTORIES, LABELS, folds=2)
+    name = comparison.best_baseline
+    assert comparison.auc["lre"].mean > 0.99
+    assert set(comparison.lead) == {"recency", "random", "length", "salience"}
+    assert comparison.lead[name].low > 0
+    assert comparison.verdict().startswith(f"better than {name} by 0.")
+    assert comparison.verdict().endswith("AUC on 20 held-out histories")
+
+
+def test_compare_says_not_better_than_on_random_labels() -> None:
+    comparison = compare(HISTORIES, shuffled(LABELS), folds=2)
+    name = comparison.best_baseline
+    assert comparison.lead[name].low <= 0
+    assert comparison.verdict().startswith(f"not better than {name} (")
+    assert comparison.verdict().endswith(f"AUC on 20 held-out histories): keep {name}")
+
+
+@pytest.mark.parametrize(
+    ("low", "verdict"), [(0.02, "better than recency by 0.10 ± 0.08"), (0.0, "not better than recency")]
+)
+def test_a_lead_whose_interval_reaches_zero_is_not_better(low: float, verdict: str) -> None:
+    auc = {"lre": Interval(0.7, 0.6, 0.8), "random": Interval(0.5, 0.4, 0.6), "recency": Interval(0.6, 0.5, 0.7)}
+    lead = {"random": Interval(0.2, 0.1, 0.3), "recency": Interval(0.1, low, 0.15)}
+    assert Comparison(auc, lead, 20).verdict().startswith(verdict)
+    assert Comparison(auc, lead, 19).verdict() == "too few histories to tell: have 19, want about 20"
+
+
+def test_compare_says_when_there_are_too_few_histories_to_tell() -> None:
+    comparison = compare(HISTORIES[:3], LABELS[:3], folds=2)
+    assert comparison.verdict() == "too few histories to tell: have 3, want about 20"
+    for interval in (*comparison.auc.values(), *comparison.lead.values()):
+        assert interval.low <= interval.mean <= interval.high
+
+
+def test_compare_counts_groups_and_leaves_out_what_cannot_be_ranked() -> None:
+    histories, labels = HISTORIES[:6], LABELS[:6]
+    nothing = [*labels[:4], np.zeros_like(labels[4]), np.zeros_like(labels[5])]
+    groups = ["red", "red", "green", "green", "blue", "blue"]
+    assert compare(histories, nothing, groups=groups, folds=2).histories == 2
+
+
+def test_compare_ranks_only_units_older_than_the_recent_ones() -> None:
+    histories = HISTORIES[:2]
+    newest = [np.arange(len(history)) >= len(history) - 2 for history in histories]
+    assert compare(histories, newest).auc["recency"].mean == 1
+    assert compare(histories, newest, keep_recent=2).histories == 0
+    oldest = [one | (np.arange(len(one)) < 2) for one in newest]
+    assert compare(histories, oldest, keep_recent=2).auc["recency"].mean == 0
