@@ -228,7 +228,10 @@ def _dump_store(store: BaseChatStore) -> dict[str, Any]:
 def _load_store(dumped: dict[str, Any]) -> BaseChatStore:
     """A chat store of any class that has been imported; LlamaIndex's own loader knows only `SimpleChatStore`."""
     name = dumped.get("class_name")
-    known = {store.class_name(): store for store in _chat_stores(BaseChatStore)}
+    known: dict[str, type[BaseChatStore]] = {}
+    for store in _chat_stores(BaseChatStore):
+        # A subclass that keeps its parent's name does not stand in for the parent.
+        known.setdefault(store.class_name(), store)
     if name not in known:
         raise InvalidSetting(
             f"no chat store {name!r} has been imported; there are {', '.join(map(repr, sorted(known)))}. Import its "

@@ -30,7 +30,7 @@ FEATURE_SET = 1
 WORD_BUCKETS = 1024
 """Into how many signed buckets words are hashed."""
 
-PROSE, CALL, RESULT = range(3)
+PROSE, CALL, RESULT, NAME = range(4)
 
 OWN = (
     "human",
@@ -170,9 +170,10 @@ class _Vocabulary:
         calls = np.zeros(0, np.int32)
         if in_call is not None and len(start):
             called = np.logical_or.reduceat(in_call[at], start)
-            # How many calling units up to and with each pair's take the token.
-            total = np.cumsum(called)
-            earlier = self._calls[number] - (total - called)[first_pair]
+            # How many units up to and with each pair's take the token in a call, after the unit that introduced it.
+            later = called & (before > 0)
+            total = np.cumsum(later)
+            earlier = self._calls[number] - (total - later)[first_pair]
             calls = np.repeat(earlier, run) + total
             self._calls[number] = calls[last_pair]
         return Pairs(token, holder, before, first, previous, called, calls)
@@ -196,7 +197,7 @@ class Pairs(NamedTuple):
         first: the unit that introduced it.
         previous: the last earlier unit that holds it, -1 for none.
         called: whether a call of the unit takes it.
-        calls: how many units up to and with this one have a call that takes it.
+        calls: how many units after the one that introduced it, up to and with this one, have a call that takes it.
     """
 
     token: NDArray[np.uint64]
@@ -251,10 +252,11 @@ class Features:
                 owners.append(row - first)
                 size += len(texts[-1])
                 for call in message.calls:
-                    texts.append(f"{call.name} {call.arguments}"[:LONGEST])
-                    fields.append(CALL)
-                    owners.append(row - first)
-                    size += len(texts[-1])
+                    # Parameters' names come again in every call of a tool, and say nothing of what it needs.
+                    texts += (call.name, call.values[:LONGEST])
+                    fields += (NAME, CALL)
+                    owners += (row - first, row - first)
+                    size += len(call.name) + len(texts[-1])
             if size > BATCH:
                 self._extend(messages, units[first : row + 1], texts, owners, fields)
                 texts, owners, fields, size, first = [], [], [], 0, row + 1
@@ -322,9 +324,9 @@ class Features:
         self._credit("unit", pairs.first[again], pairs.unit[again])
         self._fold_words(pairs, words, own[:, COLUMN["human"]], start)
 
-        ids = self._identifiers.observe(
-            text.identifiers.hashes, owner[text.identifiers.text] + start, field[text.identifiers.text] == CALL
-        )
+        spoken = field[text.identifiers.text] != NAME
+        hashes, place = text.identifiers.hashes[spoken], text.identifiers.text[spoken]
+        ids = self._identifiers.observe(hashes, owner[place] + start, field[place] == CALL)
         row = ids.unit - start
         put("identifiers_introduced", np.log1p(total(row, ids.before == 0)))
         put("identifiers_seen_before", np.log1p(total(row, ids.before > 0)))

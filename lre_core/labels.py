@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -203,7 +202,7 @@ def _texts(messages: Sequence[Message], units: Sequence[Unit]) -> Iterator[str]:
     for unit in units:
         parts = []
         for message in messages[unit.start : unit.stop]:
-            parts += [message.text, *(f"{call.name} {call.arguments}" for call in message.calls)]
+            parts += [message.text, *(call.values for call in message.calls)]
         yield " ".join(parts)
 
 
@@ -212,8 +211,8 @@ def _introduced(messages: Sequence[Message], units: Sequence[Unit]) -> list[set[
     seen: set[str] = set()
     introduced: list[set[str]] = []
     for unit, text in zip(units, _texts(messages, units), strict=True):
-        found = identifiers(text) if unit.role != "system" else set()
-        introduced.append(found - seen)
+        found = identifiers(text)
+        introduced.append(found - seen if unit.role != "system" else set())
         seen |= found
     return introduced
 
@@ -223,25 +222,5 @@ def _arguments(messages: Sequence[Message], units: Sequence[Unit]) -> list[set[s
     result: list[set[str] | None] = []
     for unit in units:
         calls = [call for message in messages[unit.start : unit.stop] for call in message.calls]
-        result.append(identifiers(" ".join(_values(call.arguments) for call in calls)) if calls else None)
+        result.append(identifiers(" ".join(call.values for call in calls)) if calls else None)
     return result
-
-
-def _values(arguments: str) -> str:
-    """The values of a call's arguments, without their names; text that is not JSON as it is."""
-    try:
-        parsed = json.loads(arguments)
-    except ValueError:
-        return arguments
-
-    def leaves(value: object) -> Iterator[str]:
-        if isinstance(value, Mapping):
-            for item in value.values():
-                yield from leaves(item)
-        elif isinstance(value, list):
-            for item in value:
-                yield from leaves(item)
-        else:
-            yield str(value)
-
-    return " ".join(leaves(parsed))

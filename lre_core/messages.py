@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,6 +46,14 @@ class ToolCall:
     name: str
     arguments: str = "{}"
     id: str | None = None
+
+    @property
+    def values(self) -> str:
+        """The values among its arguments, without the parameters' names; arguments that are not JSON as they are."""
+        try:
+            return " ".join(_leaves(json.loads(self.arguments)))
+        except (ValueError, RecursionError):
+            return self.arguments
 
 
 @dataclass(slots=True)
@@ -210,6 +218,17 @@ def _count_media(blocks: Sequence[Any]) -> int:
         elif _kind_of(block) in RESULT_BLOCKS and isinstance(block.get("content"), list | tuple):
             count += _count_media(block["content"])
     return count
+
+
+def _leaves(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield str(value)
 
 
 def _text(value: object) -> str | None:

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Interval", "compare", "fit"]
 
-STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
+STRENGTHS = (0.03, 0.1, 0.3, 1.0)
 """Inverse regularisation strengths tried, as scikit-learn's `C`."""
 CARRIES_OVER = frozenset(
     {"human", "assistant", "step", "system", "reuse_in_calls", "reuse_any_call", "reuse_share"}
     | {
         "log_since_reuse",
         "log_since_call",
-        "calls_of_one",
-        "call_share_of_one",
+        "calls_again",
+        "call_again_share",
         *(name for name in FEATURES if "identifiers" in name),
     }
 )

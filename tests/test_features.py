@@ -279,8 +279,10 @@ def slow_columns(history: Sequence[Chat]) -> dict[str, list[float]]:
     for unit in group_from(messages, 0):
         members = messages[unit.start : unit.stop]
         said = [slow_scan(message.text.lower()) for message in members]
-        called = [slow_scan(f"{call.name} {call.arguments}".lower()) for m in members for call in m.calls]
-        words.append({word for one in said + called for word in one.words})
+        calls = [call for message in members for call in message.calls]
+        named = [slow_scan(call.name.lower()) for call in calls]
+        called = [slow_scan(call.values.lower()) for call in calls]
+        words.append({word for one in said + named + called for word in one.words})
         ids.append({word for one in said + called for word in one.identifiers})
         taken.append({word for one in called for word in one.identifiers})
     found: dict[str, list[float]] = {}

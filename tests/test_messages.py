@@ -246,3 +246,16 @@ def test_a_callers_callable_that_raises_leaves_the_session_as_it_was(setting: st
         session.append([assistant("hi"), assistant("14 books")])
     session.append([human("thanks")])
     assert [message["content"] for message in session.view().messages] == ["hello", "thanks"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [
+        ('{"order_id": "ord_41", "lines": [{"sku": "b7", "count": 2}]}', "ord_41 b7 2"),
+        ("{}", ""),
+        ("order ord_41", "order ord_41"),
+        ('"ord_41"', "ord_41"),
+    ],
+)
+def test_the_values_of_a_call_leave_out_the_names_of_its_parameters(arguments: str, values: str) -> None:
+    assert ToolCall("look_up", arguments).values == values
