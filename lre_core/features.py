@@ -7,18 +7,18 @@ depends on how long the history will become. All counting is over hashes; no wor
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lre_core.lexicon import LEXICON
+from lre_core.lexicon import LEXICON, lexicon_flags
 from lre_core.messages import Message
-from lre_core.text import COUNTS, hash_word, scan
+from lre_core.text import COUNTS, scan
 from lre_core.units import Unit
+from lre_core.vocabulary import Pairs, Vocabulary
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -105,9 +105,6 @@ OFTEN = 5
 NEVER = 5.0
 """Stands for the logarithm of the units since the last reuse where there was none."""
 
-# The low bits of a hash make room for a token's position in its batch.
-POSITION_BITS = np.uint64(24)
-POSITION = np.uint64((1 << 24) - 1)
 OTHER_VOICE = np.uint64(0xD6E8FEB86659FD93)
 BATCH = 1 << 20
 """Characters scanned at once, to bound memory."""
@@ -120,93 +117,6 @@ def _columns(names: Sequence[str]) -> list[int]:
 
 
 COLUMN = {name: index for index, name in enumerate(OWN)}
-
-
-class _Vocabulary:
-    """Of every token so far: in how many units it stood, in which first, in which last, how many called with it."""
-
-    def __init__(self) -> None:
-        self._slots: dict[int, int] = {}
-        self._units = np.zeros(256, np.int32)
-        self._first = np.zeros(256, np.int32)
-        self._last = np.zeros(256, np.int32)
-        self._calls = np.zeros(256, np.int32)
-
-    def observe(
-        self, hashes: NDArray[np.uint64], unit: NDArray[np.intp], in_call: NDArray[np.bool_] | None = None
-    ) -> Pairs:
-        """Counts tokens in; `unit` is ascending and above every unit observed before."""
-        # One sort by (token, position): the position replaces the low bits of the hash.
-        keys = np.sort((hashes & ~POSITION) | np.arange(len(hashes), dtype=np.uint64))
-        at = (keys & POSITION).astype(np.intp)
-        token = keys >> POSITION_BITS
-        holder = unit[at]
-        opens_token = np.ones(len(keys), np.bool_)
-        opens_token[1:] = token[1:] != token[:-1]
-        opens_pair = opens_token.copy()
-        opens_pair[1:] |= holder[1:] != holder[:-1]
-        start = np.flatnonzero(opens_pair)
-        token, holder, opens = token[start], holder[start], opens_token[start]
-        first_pair = np.flatnonzero(opens)
-        run = np.diff(first_pair, append=len(token))
-
-        slots = self._slots
-        distinct = token[first_pair].tolist()
-        number = np.array([slots.setdefault(key, len(slots)) for key in distinct], np.intp)
-        self._grow(len(slots))
-        seen = self._units[number]
-        # A token's pairs stand in a row, units ascending: the rank counts the batch's own earlier units.
-        before = np.repeat(seen - first_pair, run) + np.arange(len(token))
-        self._first[number] = np.where(seen > 0, self._first[number], holder[first_pair])
-        first = np.repeat(self._first[number], run)
-        previous = np.empty(len(token), np.intp)
-        previous[1:] = holder[:-1]
-        previous[first_pair] = np.where(seen > 0, self._last[number], -1)
-        last_pair = first_pair + run - 1
-        self._units[number] = seen + run
-        self._last[number] = holder[last_pair]
-
-        called = np.zeros(0, np.bool_)
-        calls = np.zeros(0, np.int32)
-        if in_call is not None and len(start):
-            called = np.logical_or.reduceat(in_call[at], start)
-            # How many units up to and with each pair's take the token in a call, after the unit that introduced it.
-            later = called & (before > 0)
-            total = np.cumsum(later)
-            earlier = self._calls[number] - (total - later)[first_pair]
-            calls = np.repeat(earlier, run) + total
-            self._calls[number] = calls[last_pair]
-        return Pairs(token, holder, before, first, previous, called, calls)
-
-    def _grow(self, size: int) -> None:
-        if size > len(self._units):
-            room = 2 * size - len(self._units)
-            self._units, self._first, self._last, self._calls = (
-                np.concatenate([old, np.zeros(room, old.dtype)])
-                for old in (self._units, self._first, self._last, self._calls)
-            )
-
-
-class Pairs(NamedTuple):
-    """Distinct (token, unit) pairs of a batch, sorted by token; all arrays have one entry a pair.
-
-    Attributes:
-        token: the high bits of the token's hash.
-        unit: the unit.
-        before: how many earlier units hold the token.
-        first: the unit that introduced it.
-        previous: the last earlier unit that holds it, -1 for none.
-        called: whether a call of the unit takes it.
-        calls: how many units after the one that introduced it, up to and with this one, have a call that takes it.
-    """
-
-    token: NDArray[np.uint64]
-    unit: NDArray[np.intp]
-    before: NDArray[np.intp]
-    first: NDArray[np.int32]
-    previous: NDArray[np.intp]
-    called: NDArray[np.bool_]
-    calls: NDArray[np.int32]
 
 
 class Features:
@@ -228,7 +138,7 @@ class Features:
         self._reuse = np.zeros((64, len(REUSE)))
         # One more than the last unit that used an identifier again, in whatever way and in a call; 0 for none.
         self._last_use = np.zeros((64, 2), np.intp)
-        self._words, self._identifiers = _Vocabulary(), _Vocabulary()
+        self._words, self._identifiers = Vocabulary(), Vocabulary()
         self._kind = -1
         self._speaker: str | None = None
         self._time: float | None = None
@@ -316,7 +226,7 @@ class Features:
         np.maximum.at(highest, row, idf)
         put("idf_max", highest)
         put("repeats_previous", total(row, pairs.previous == pairs.unit - 1) / distinct)
-        flags = _lexicon_flags(pairs.token)
+        flags = lexicon_flags(pairs.token)
         for k, name in enumerate(LEXICON):
             put(name, np.log1p(total(row, flags >> k & 1)))
         again = (pairs.before > 0) & (pairs.before <= OFTEN)
@@ -463,24 +373,3 @@ class Features:
                 new = np.zeros((room, *old.shape[1:]), old.dtype)
                 new[: len(old)] = old
                 setattr(self, name, new)
-
-
-@functools.cache
-def _lexicon() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
-    flags: dict[int, int] = {}
-    for k, members in enumerate(LEXICON.values()):
-        for word in members:
-            key = hash_word(word) >> int(POSITION_BITS)
-            flags[key] = flags.get(key, 0) | 1 << k
-    keys = np.array(sorted(flags), np.uint64)
-    return keys, np.array([flags[int(key)] for key in keys], np.uint8)
-
-
-def _lexicon_flags(token: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """For each token, ascending, a bit for every class of words it belongs to."""
-    keys, flags = _lexicon()
-    result = np.zeros(len(token), np.uint8)
-    low, high = np.searchsorted(token, keys), np.searchsorted(token, keys, side="right")
-    for at in np.flatnonzero(low < high):
-        result[low[at] : high[at]] = flags[at]
-    return result

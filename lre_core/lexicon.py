@@ -5,7 +5,15 @@ A word of a spaced script stands as it is; of an unspaced one, as a pair of char
 
 from __future__ import annotations
 
-__all__ = ["LEXICON"]
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lre_core.text import hash_word
+from lre_core.vocabulary import POSITION_BITS
+
+__all__ = ["LEXICON", "lexicon_flags"]
 
 LEXICON: dict[str, frozenset[str]] = {
     name: frozenset(words.split())
@@ -46,3 +54,28 @@ LEXICON: dict[str, frozenset[str]] = {
             liebe mag möchte lieber plane aime préfère quiero prefiero 好き 欲し 予定 喜欢 打算""",
     }.items()
 }
+
+
+def lexicon_flags(token: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """For each token, a bit for every class of words it belongs to.
+
+    Args:
+        token: (n,) high bits of hashes, ascending, as in `Pairs.token`.
+    """
+    keys, flags = _lexicon()
+    result = np.zeros(len(token), np.uint8)
+    low, high = np.searchsorted(token, keys), np.searchsorted(token, keys, side="right")
+    for at in np.flatnonzero(low < high):
+        result[low[at] : high[at]] = flags[at]
+    return result
+
+
+@functools.cache
+def _lexicon() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    flags: dict[int, int] = {}
+    for k, members in enumerate(LEXICON.values()):
+        for word in members:
+            key = hash_word(word) >> int(POSITION_BITS)
+            flags[key] = flags.get(key, 0) | 1 << k
+    keys = np.array(sorted(flags), np.uint64)
+    return keys, np.array([flags[int(key)] for key in keys], np.uint8)

@@ -1,0 +1,107 @@
+"""Where each token of a history has stood so far: what novelty and reuse are counted from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["POSITION_BITS", "Pairs", "Vocabulary"]
+
+# The low bits of a hash make room for a token's position in its batch, so that one sort orders by both.
+POSITION_BITS = np.uint64(24)
+POSITION = np.uint64((1 << 24) - 1)
+
+
+class Pairs(NamedTuple):
+    """Distinct (token, unit) pairs of a batch, sorted by token; all arrays have one entry a pair.
+
+    Attributes:
+        token: the high bits of the token's hash.
+        unit: the unit.
+        before: how many earlier units hold the token.
+        first: the unit that introduced it.
+        previous: the last earlier unit that holds it, -1 for none.
+        called: whether a call of the unit takes it.
+        calls: how many units after the one that introduced it, up to and with this one, have a call that takes it.
+    """
+
+    token: NDArray[np.uint64]
+    unit: NDArray[np.intp]
+    before: NDArray[np.intp]
+    first: NDArray[np.int32]
+    previous: NDArray[np.intp]
+    called: NDArray[np.bool_]
+    calls: NDArray[np.int32]
+
+
+class Vocabulary:
+    """Of every token so far: in how many units it stood, in which first, in which last, how many called with it."""
+
+    def __init__(self) -> None:
+        self._slots: dict[int, int] = {}
+        self._units = np.zeros(256, np.int32)
+        self._first = np.zeros(256, np.int32)
+        self._last = np.zeros(256, np.int32)
+        self._calls = np.zeros(256, np.int32)
+
+    def observe(
+        self, hashes: NDArray[np.uint64], unit: NDArray[np.intp], in_call: NDArray[np.bool_] | None = None
+    ) -> Pairs:
+        """Counts a batch of tokens in.
+
+        Args:
+            hashes: of the tokens, in reading order.
+            unit: each token's unit; ascending, and above every unit observed before.
+            in_call: whether each token stands in a call; not given where calls do not matter.
+        """
+        # One sort by (token, position): the position replaces the low bits of the hash.
+        keys = np.sort((hashes & ~POSITION) | np.arange(len(hashes), dtype=np.uint64))
+        at = (keys & POSITION).astype(np.intp)
+        token = keys >> POSITION_BITS
+        holder = unit[at]
+        opens_token = np.ones(len(keys), np.bool_)
+        opens_token[1:] = token[1:] != token[:-1]
+        opens_pair = opens_token.copy()
+        opens_pair[1:] |= holder[1:] != holder[:-1]
+        start = np.flatnonzero(opens_pair)
+        token, holder, opens = token[start], holder[start], opens_token[start]
+        first_pair = np.flatnonzero(opens)
+        run = np.diff(first_pair, append=len(token))
+
+        slots = self._slots
+        distinct = token[first_pair].tolist()
+        number = np.array([slots.setdefault(key, len(slots)) for key in distinct], np.intp)
+        self._grow(len(slots))
+        seen = self._units[number]
+        # A token's pairs stand in a row, units ascending: the rank counts the batch's own earlier units.
+        before = np.repeat(seen - first_pair, run) + np.arange(len(token))
+        self._first[number] = np.where(seen > 0, self._first[number], holder[first_pair])
+        first = np.repeat(self._first[number], run)
+        previous = np.empty(len(token), np.intp)
+        previous[1:] = holder[:-1]
+        previous[first_pair] = np.where(seen > 0, self._last[number], -1)
+        last_pair = first_pair + run - 1
+        self._units[number] = seen + run
+        self._last[number] = holder[last_pair]
+
+        called = np.zeros(0, np.bool_)
+        calls = np.zeros(0, np.int32)
+        if in_call is not None and len(start):
+            called = np.logical_or.reduceat(in_call[at], start)
+            # How many units up to and with each pair's take the token in a call, after the unit that introduced it.
+            later = called & (before > 0)
+            total = np.cumsum(later)
+            earlier = self._calls[number] - (total - later)[first_pair]
+            calls = np.repeat(earlier, run) + total
+            self._calls[number] = calls[last_pair]
+        return Pairs(token, holder, before, first, previous, called, calls)
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._units):
+            room = 2 * size - len(self._units)
+            self._units, self._first, self._last, self._calls = (
+                np.concatenate([old, np.zeros(room, old.dtype)])
+                for old in (self._units, self._first, self._last, self._calls)
+            )
