@@ -86,7 +86,7 @@ def test_every_way_in_and_out_is_there_sync_and_async() -> None:
 
 class AwaitedStore(WritingStore):
     def add_message(self, key: str, message: ChatMessage) -> None:
-        raise NotImplementedError
+        raise AssertionError("this store is only awaited")
 
     async def async_add_message(self, key: str, message: ChatMessage) -> None:
         self.set_messages(key, [*self.get_messages(key), message])

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +30,6 @@ def reloads() -> dict[str, Callable[[LREChatMemoryBuffer], LREChatMemoryBuffer]]
     return {
         "dict": lambda buffer: LREChatMemoryBuffer.from_dict(buffer.to_dict(), **again),
         "string": lambda buffer: LREChatMemoryBuffer.from_dict(json.loads(buffer.to_string()), **again),
-        "pickle": lambda buffer: pickle.loads(pickle.dumps(buffer)),  # noqa: S301  the original can be pickled
         "deep copy": copy.deepcopy,
         "copy": lambda buffer: buffer.model_copy(),
         "store": lambda buffer: memory(chat_store=copy.deepcopy(buffer.chat_store)),
