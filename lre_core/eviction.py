@@ -37,7 +37,6 @@ class View:
         tokens: what they cost.
         budget: what they may cost: the evictor's budget less what was reserved.
         over_budget: whether what is pinned exceeds the budget on its own.
-        state: plain JSON; give it to the next `Evictor.view` to keep the prompt's prefix stable.
     """
 
     messages: list[Any]
@@ -45,9 +44,9 @@ class View:
     tokens: int
     budget: int
     over_budget: bool
-    state: dict[str, Any]
     _decision: Decision = field(repr=False)
     _size: int = field(repr=False)
+    _state: Callable[[], State] = field(repr=False)
     _units: Callable[[], list[Unit]] = field(repr=False)
     _scores: Callable[[], NDArray[np.float64]] = field(repr=False)
 
@@ -56,6 +55,11 @@ class View:
         """Indexes of the messages left out, ascending."""
         kept = set(self.kept)
         return [index for index in range(self._size) if index not in kept]
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """Plain JSON; give it to the next `Evictor.view` to keep the prompt's prefix stable."""
+        return self._state().to_json()
 
     @cached_property
     def units(self) -> list[Unit]:
@@ -233,15 +237,16 @@ class Session:
                 decision = decide(self._history, self._alive, self._evictor, budget, self._state.units)
                 if decision.evicted:
                     self._settle(decision)
-                self._view = self._show(decision, budget)
+                state = self._state
+                self._view = self._show(decision, budget, lambda: state)
             return self._view
 
     def _best(self, reserved: int) -> View:
         """The best set for this moment alone."""
         budget = self._evictor.budget - reserved
         decision = decide(self._history, self._alive, self._evictor, budget, None)
-        self._settle(decision)
-        return self._show(decision, budget)
+        # Digesting the whole history is left to whoever asks for the state.
+        return self._show(decision, budget, lambda: self._settled(decision, self._staying(decision)))
 
     def _resume(self) -> None:
         """On the first view of a restored session: what had left stays out, if the messages are the same."""
@@ -260,27 +265,35 @@ class Session:
 
     def _settle(self, decision: Decision) -> None:
         """Remembers an eviction: what it left out stays out."""
-        history, state = self._history, self._state
+        staying = self._staying(decision)
+        self._state = self._settled(decision, staying)
+        self._alive = staying
+
+    def _staying(self, decision: Decision) -> list[int]:
+        """The units still alive after an eviction."""
         kept = set(decision.kept)
-        before = sum(history.costs[unit] for unit in self._alive)
-        self._alive = [unit for unit in self._alive if unit in kept or unit >= decision.settled]
+        return [unit for unit in self._alive if unit in kept or unit >= decision.settled]
+
+    def _settled(self, decision: Decision, staying: Sequence[int]) -> State:
+        """The state after an eviction."""
+        history, state = self._history, self._state
         stop = history.units[decision.settled - 1].stop if decision.settled else 0
         start, chained = (state.messages, state.digest) if state.messages <= stop else (0, "")
-        spans = [history.units[unit] for unit in self._alive if unit < decision.settled]
-        self._state = State.of(spans, stop, history.digest(stop, start, chained), decision.settled)
+        spans = [history.units[unit] for unit in staying if unit < decision.settled]
+        return State.of(spans, stop, history.digest(stop, start, chained), decision.settled)
+
+    def _show(self, decision: Decision, budget: int, state: Callable[[], State]) -> View:
+        history, evictor = self._history, self._evictor
         if decision.evicted:
             logger.debug(
                 "%d units left the view, %d stay (%s): %d tokens before, %d after, budget %d",
                 len(decision.evicted),
                 len(decision.kept),
                 decision.cause,
-                before,
+                decision.tokens + sum(history.costs[unit] for unit in decision.evicted),
                 decision.tokens,
-                self._evictor.budget,
+                evictor.budget,
             )
-
-    def _show(self, decision: Decision, budget: int) -> View:
-        history, evictor = self._history, self._evictor
         kept = [index for unit in decision.kept for index in range(history.units[unit].start, history.units[unit].stop)]
         size, settled = len(history.messages), history.settled
         tail = history.units[settled:]
@@ -300,9 +313,9 @@ class Session:
             decision.tokens,
             budget,
             decision.over_budget,
-            self._state.to_json(),
             decision,
             size,
+            state,
             units,
             scores,
         )
