@@ -12,7 +12,7 @@ from lre_core.errors import (
     TrainingError,
     UnknownScorer,
 )
-from lre_core.eviction import Evictor, Session, View, evict
+from lre_core.eviction import Evictor, Session, Settings, View, evict
 from lre_core.messages import ChatMessage, Message, ToolCall
 from lre_core.scorer import Scorer, bundled_scorers
 from lre_core.units import Unit, group
@@ -30,6 +30,7 @@ __all__ = [
     "Scorer",
     "ScorerError",
     "Session",
+    "Settings",
     "ToolCall",
     "TrainingError",
     "Unit",

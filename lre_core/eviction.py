@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,24 @@ from lre_core.scorer import Scorer
 from lre_core.tokens import MESSAGE_OVERHEAD, TokenCounter, counter, message_tokens, remembering
 from lre_core.units import Unit
 
-__all__ = ["Evictor", "Session", "View", "evict"]
+__all__ = ["Evictor", "Session", "Settings", "View", "evict"]
 
 logger = logging.getLogger(__name__)
 
 BudgetScope = Literal["view", "history"]
+
+
+class Settings(TypedDict, total=False):
+    """Every setting of an `Evictor` but its budget, for what hands them on: `**settings: Unpack[Settings]`."""
+
+    scorer: Scorer | str
+    keep_recent: int
+    budget_scope: BudgetScope
+    token_counter: TokenCounter | str
+    pin: Callable[[Any], bool] | None
+    message_overhead: int
+    whole_turn: bool
+    reader: Callable[[Any], Message] | None
 
 
 @dataclass(frozen=True)
@@ -321,6 +334,6 @@ class Session:
         )
 
 
-def evict(messages: Sequence[ChatMessage], budget: int, **settings: Any) -> View:
+def evict(messages: Sequence[ChatMessage], budget: int, **settings: Unpack[Settings]) -> View:
     """The messages worth sending under a token budget; see `Evictor` for the settings and the errors."""
     return Evictor(budget, **settings).view(messages)

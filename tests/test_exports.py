@@ -1,6 +1,7 @@
 """What the packages export, and what importing the core must not load."""
 
 import ast
+import dataclasses
 import importlib
 import json
 import subprocess
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import lre_core
 
 PACKAGES = ["lre_core", "langchain_lre", "llamaindex_lre"]
 HEAVY = ("sklearn", "scipy", "langchain", "langgraph", "llama_index", "rich", "typer", "tiktoken", "pydantic")
@@ -64,3 +67,8 @@ def test_evicting_loads_no_framework_and_no_trainer() -> None:
     history = "[{'role': 'user', 'content': 'hello'}] * 9"
     loaded = modules_after(f"import lre_core; lre_core.evict({history}, 10, token_counter=len).scores")
     assert [name for name in sorted(loaded) if name.startswith(HEAVY)] == []
+
+
+def test_settings_name_every_setting_of_an_evictor() -> None:
+    settings = {field.name for field in dataclasses.fields(lre_core.Evictor) if field.init} - {"budget"}
+    assert settings == set(lre_core.Settings.__annotations__)
