@@ -34,6 +34,7 @@ class Settings(TypedDict, total=False):
     keep_recent: int
     budget_scope: BudgetScope
     token_counter: TokenCounter | str
+    message_counter: Callable[[Any], int] | None
     pin: Callable[[Any], bool] | None
     message_overhead: int
     whole_turn: bool
@@ -133,6 +134,8 @@ class Evictor:
         budget_scope: `view`, or `history`, the paper's reading: the budget covers only what is older than the recent
             window, system messages left out.
         token_counter: the name of a tiktoken encoding, or a callable from text to tokens.
+        message_counter: tokens of a message, as the caller gave it, in place of what `token_counter` makes of its
+            text and of the overhead; asked once a message.
         pin: says of a message, as the caller gave it, whether it is always kept.
         message_overhead: tokens a message costs beside its text.
         whole_turn: keep the current turn (from the last human message on) whole even over the budget. False suits an
@@ -150,6 +153,7 @@ class Evictor:
     keep_recent: int = 5
     budget_scope: BudgetScope = "view"
     token_counter: TokenCounter | str = "o200k_base"
+    message_counter: Callable[[Any], int] | None = None
     pin: Callable[[Any], bool] | None = None
     message_overhead: int = MESSAGE_OVERHEAD
     whole_turn: bool = True
@@ -195,8 +199,15 @@ class Evictor:
         """Tokens of a text under this evictor's counter; a text lately seen is not counted again."""
         return self._count(text)
 
-    def message_cost(self, message: Message) -> int:
-        """Tokens a message costs under this evictor's counter."""
+    def message_cost(self, message: Message, given: Any = None) -> int:
+        """Tokens a message costs under this evictor's counter.
+
+        Args:
+            message: the message as read.
+            given: the caller's own object it was read from, which a `message_counter` counts.
+        """
+        if self.message_counter is not None:
+            return self.message_counter(message if given is None else given)
         return message_tokens(message, self.count, self.message_overhead)
 
     def scorer_for(self, history: Reading) -> Scorer:

@@ -23,7 +23,7 @@ class Reading:
 
     Args:
         read: turns a caller's message into a `Message`; None where they are chat dicts or `Message` already.
-        cost: tokens of a message.
+        cost: tokens of a message, from the message as read and the caller's own object.
         pin: whether the caller wants a message kept always; asked once a message, with the caller's own object.
 
     Attributes:
@@ -35,7 +35,10 @@ class Reading:
     """
 
     def __init__(
-        self, read: Callable[[Any], Message] | None, cost: Callable[[Message], int], pin: Callable[[Any], bool] | None
+        self,
+        read: Callable[[Any], Message] | None,
+        cost: Callable[[Message, Any], int],
+        pin: Callable[[Any], bool] | None,
     ) -> None:
         self._reader, self._cost, self._pin = read, cost, pin
         self._read: list[Message] = []
@@ -67,9 +70,10 @@ class Reading:
         """
         given = messages if self._reader is None else map(self._reader, messages)
         read = [as_message(message, index) for index, message in enumerate(given, len(self.messages))]
+        costs = list(map(self._cost, read, messages))
         self.messages += messages
         self._read += read
-        self._message_costs += map(self._cost, read)
+        self._message_costs += costs
         self._message_pins += (message.kind == "system" for message in read)
         if self._pin is not None:
             added = len(self.messages) - len(messages)
