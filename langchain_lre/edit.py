@@ -7,10 +7,9 @@ from typing import Unpack
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
-from langchain_lre.messages import to_message
 from langchain_lre.thinking import without_stale_thinking
-from langchain_lre.threads import Threads
-from lre_core import Evictor, Settings
+from langchain_lre.threads import Threads, agent_evictor
+from lre_core import Settings
 
 __all__ = ["LREEdit"]
 
@@ -34,9 +33,7 @@ class LREEdit:
     """
 
     def __init__(self, max_tokens: int, **settings: Unpack[Settings]) -> None:
-        settings.setdefault("whole_turn", False)
-        settings.setdefault("reader", to_message)
-        self._evictor = Evictor(max_tokens, **settings)
+        self._evictor = agent_evictor(max_tokens, settings)
         self._threads = Threads()
 
     def apply(self, messages: list[AnyMessage], *, count_tokens: Callable[[Sequence[BaseMessage]], int]) -> None:

@@ -7,10 +7,9 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 from langchain_core.messages import AnyMessage
 
-from langchain_lre.messages import to_message
 from langchain_lre.thinking import without_stale_thinking
-from langchain_lre.threads import Threads
-from lre_core import Evictor, Settings
+from langchain_lre.threads import Threads, agent_evictor
+from lre_core import Settings
 
 __all__ = ["lre_pre_model_hook"]
 
@@ -43,9 +42,7 @@ def lre_pre_model_hook(max_tokens: int, **settings: Unpack[Settings]) -> Callabl
         lre_core.InvalidSetting: a budget or a setting out of range.
         lre_core.UnknownScorer: no bundled scorer of that name, and no file.
     """
-    settings.setdefault("whole_turn", False)
-    settings.setdefault("reader", to_message)
-    evictor, threads = Evictor(max_tokens, **settings), Threads()
+    evictor, threads = agent_evictor(max_tokens, settings), Threads()
 
     def evict_messages(state: HookState) -> dict[str, Any]:
         view = threads.view(evictor, state["messages"], state.get("lre_state"))

@@ -18,7 +18,7 @@ from langgraph.types import Command
 
 from langchain_lre.messages import to_message
 from langchain_lre.thinking import without_stale_thinking
-from langchain_lre.threads import Threads
+from langchain_lre.threads import Threads, agent_evictor
 from lre_core import Evictor, InvalidSetting, Settings, View
 
 try:
@@ -85,10 +85,8 @@ class LREMiddleware(AgentMiddleware[Any, Any, Any]):
         self.tools = []
         self.max_tokens = max_tokens
         self._name = name
-        settings.setdefault("whole_turn", False)
-        settings.setdefault("reader", to_message)
         # Where the budget is a fraction this one only checks the settings and counts.
-        self._evictor = Evictor(max_tokens if isinstance(max_tokens, int) else 1, **settings)
+        self._evictor = agent_evictor(max_tokens if isinstance(max_tokens, int) else 1, settings)
         self._evictors = {self._evictor.budget: self._evictor}
         self._threads = Threads()
         self._definitions: dict[int, tuple[object, int]] = {}
@@ -135,7 +133,7 @@ class LREMiddleware(AgentMiddleware[Any, Any, Any]):
     def _smaller(self, request: ModelRequest[Any], view: View) -> View | None:
         """The view to try after one that was too long; None if nothing more can leave."""
         evictor, reserved = self._evictor_for(request.model), self._reserved(request)
-        spare = evictor.budget - int(RETRY_SHARE * (view.tokens + reserved))
+        spare = max(0, evictor.budget - int(RETRY_SHARE * (view.tokens + reserved)))
         smaller = self._threads.view(evictor, request.messages, view.state, reserved + spare)
         return smaller if len(smaller.kept) < len(view.kept) else None
 

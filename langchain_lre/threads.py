@@ -11,12 +11,23 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.config import get_config
 
 from langchain_lre.messages import to_message
-from lre_core import Evictor, Session, View
+from lre_core import Evictor, Session, Settings, View
 
-__all__ = ["Thread", "Threads"]
+__all__ = ["Thread", "Threads", "agent_evictor"]
 
 REMEMBERED = 64
 """Threads whose sessions are kept. One more costs its next call a reading of its whole history, nothing else."""
+
+
+def agent_evictor(max_tokens: int, settings: Settings) -> Evictor:
+    """An evictor for an agent's messages.
+
+    Unless it is set, `whole_turn` is off: an agent's run is often one long turn, so finished tool steps older than the
+    recent window compete for the budget like everything else.
+    """
+    settings.setdefault("whole_turn", False)
+    settings.setdefault("reader", to_message)
+    return Evictor(max_tokens, **settings)
 
 
 class Thread:
@@ -26,7 +37,7 @@ class Thread:
     from the messages alone, and from the state and the budget where they are given.
 
     Args:
-        evictor: one whose `reader` is `to_message`.
+        evictor: that of the agent.
         state: `View.state` to go on from; without one the history is gone through from its first message on.
     """
 
@@ -97,7 +108,7 @@ class Threads:
         """The messages to send now.
 
         Args:
-            evictor: one whose `reader` is `to_message`.
+            evictor: that of the agent.
             messages: the thread's whole history, oldest first.
             state: `View.state` of the call before, where the graph keeps it.
             reserved: tokens of the budget that the prompt spends elsewhere.
