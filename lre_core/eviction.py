@@ -49,7 +49,8 @@ class Evictor:
             `id_`); one that came without has its `Message.key` for an id.
         message_overhead: tokens a message costs beside its text.
         whole_turn: keep the current turn (from the last human message on) whole even over the budget. False suits an
-            agent whose run is one long turn: then finished steps older than the recent window compete like others.
+            agent whose run is one long turn: then its finished steps older than the recent window compete like others,
+            but for the newest, and for the first if it holds the thinking of the model.
         reader: turns a message of another framework into a `Message`, so that its objects can be given as they are.
         keep_tools: names of tools. A step that calls any of them is pinned.
         exclude_tools: names of tools whose results are of use once. A step that calls nothing but these leaves the

@@ -150,6 +150,10 @@ class Reading:
         """Whether a message is the system's."""
         return self._read[message].kind == "system"
 
+    def thinks(self, unit: int) -> bool:
+        """Whether a unit begins with a message that holds thinking blocks."""
+        return self._read[self.units[unit].start].thinks
+
     def texts(self, unit: Unit) -> list[str]:
         """What a unit says: its messages' texts, the names of the tools it calls, and what it calls them with."""
         read = self._read[unit.start : unit.stop]
