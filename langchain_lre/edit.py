@@ -7,8 +7,7 @@ from typing import Unpack
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
-from langchain_lre.thinking import without_stale_thinking
-from langchain_lre.threads import Threads, agent_evictor
+from langchain_lre.threads import Threads, agent_evictor, shown
 from lre_core import Settings
 
 __all__ = ["LREEdit"]
@@ -45,4 +44,4 @@ class LREEdit:
                 Another counter is given as a setting.
         """
         view = self._threads.view(self._evictor, messages)
-        messages[:] = without_stale_thinking(messages, view.kept)  # type: ignore[assignment]
+        messages[:] = shown(messages, view)  # type: ignore[assignment]

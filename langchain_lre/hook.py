@@ -7,8 +7,7 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 from langchain_core.messages import AnyMessage
 
-from langchain_lre.thinking import without_stale_thinking
-from langchain_lre.threads import Threads, agent_evictor
+from langchain_lre.threads import Threads, agent_evictor, shown
 from lre_core import Settings
 
 __all__ = ["lre_pre_model_hook"]
@@ -47,7 +46,7 @@ def lre_pre_model_hook(max_tokens: int, **settings: Unpack[Settings]) -> Callabl
     def evict_messages(state: HookState) -> dict[str, Any]:
         view = threads.view(evictor, state["messages"], state.get("lre_state"))
         return {
-            "llm_input_messages": without_stale_thinking(state["messages"], view.kept),
+            "llm_input_messages": shown(state["messages"], view),
             "lre_state": view.state,
         }
 

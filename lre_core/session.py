@@ -209,7 +209,9 @@ class Session:
     def _eviction(self, decision: Decision, view: View) -> Eviction | None:
         """What a decision made leave, if anything."""
         history = self._history
-        leaving = [unit for unit in decision.evicted if decision.reasons[unit] not in NEVER_SHOWN]
+        # A step that a late result may still change is left out for now, and competes again.
+        final = [unit for unit in decision.evicted if unit < decision.settled]
+        leaving = [unit for unit in final if decision.reasons[unit] not in NEVER_SHOWN]
         if not leaving:
             return None
         units = [history.units[unit] for unit in leaving]
