@@ -51,7 +51,7 @@ class LREConversationMemory(BaseChatMemory):
 
     chat_memory: BaseChatMessageHistory = Field(default_factory=InMemoryHistory)
     max_token_limit: int = 2_048
-    llm: BaseLanguageModel[Any] | None = None
+    llm: BaseLanguageModel | None = None  # type: ignore[type-arg]
     memory_key: str = "history"
     human_prefix: str = "Human"
     ai_prefix: str = "AI"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 from langchain_core.language_models import BaseLanguageModel
@@ -16,7 +16,11 @@ from lre_core import InvalidSetting
 __all__ = ["TokenCounter", "counting"]
 
 TokenCounter = (
-    str | BaseLanguageModel[Any] | Callable[[str], int] | Callable[[BaseMessage], int] | Callable[[Sequence[Any]], int]
+    str
+    | BaseLanguageModel[Any]
+    | Callable[[str], int]
+    | Callable[[BaseMessage], int]
+    | Callable[[list[BaseMessage]], int]
 )
 """The name of a tiktoken encoding, `"approximate"`, a model, or a callable on a list of messages, a message or text."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
+
+with warnings.catch_warnings():  # langchain-community says on import that it is no longer maintained
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from langchain_community.chat_message_histories import FileChatMessageHistory, SQLChatMessageHistory
+
+__all__ = ["BOOKING", "FileChatMessageHistory", "Recorder", "SQLChatMessageHistory", "Store", "chat", "problems", "say"]
 
 BOOKING = "KX93J-7Q"
 

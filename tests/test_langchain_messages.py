@@ -54,8 +54,8 @@ def cost(message: BaseMessage) -> int:
         ),
         (ToolMessage("14", tool_call_id="a", artifact=b"x" * 9_000), Message("tool", "14", (), "a")),
         (FunctionMessage(content="14", name="look"), Message("function", "14", name="look")),
-        (HumanMessageChunk("hi"), Message("user", "hi")),
-        (AIMessageChunk("hello"), Message("assistant", "hello")),
+        (HumanMessageChunk(content="hi"), Message("user", "hi")),
+        (AIMessageChunk(content="hello"), Message("assistant", "hello")),
         (ToolMessageChunk(content="14", tool_call_id="a"), Message("tool", "14", (), "a")),
         (ChatMessage(content="14", role="assistant"), Message("assistant", "14")),
         (ChatMessage(content="be brief", role="developer"), Message("developer", "be brief")),
@@ -317,8 +317,8 @@ def test_langchains_standard_blocks_are_read() -> None:
 
 def test_a_streamed_call_is_one_call() -> None:
     chunks = [
-        AIMessageChunk("", tool_call_chunks=[{"name": "look", "args": '{"shelf"', "id": "call_1", "index": 0}]),
-        AIMessageChunk("", tool_call_chunks=[{"name": None, "args": ": 1}", "id": None, "index": 0}]),
+        AIMessageChunk(content="", tool_call_chunks=[{"name": "look", "args": '{"shelf"', "id": "call_1", "index": 0}]),
+        AIMessageChunk(content="", tool_call_chunks=[{"name": None, "args": ": 1}", "id": None, "index": 0}]),
     ]
     assert read(chunks[0] + chunks[1]).calls == (LOOKED,)
 

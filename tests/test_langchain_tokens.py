@@ -122,7 +122,7 @@ def test_a_counter_that_fails_on_messages_is_told_how_to_say_that_it_counts_text
     with pytest.raises(InvalidSetting, match="no tiktoken encoding 'o300k_base'"):
         lre_trim_messages(HISTORY, max_tokens=100, token_counter="o300k_base")
     with pytest.raises(InvalidSetting, match="token_counter is int; expected"):
-        lre_trim_messages(HISTORY, max_tokens=100, token_counter=14)  # type: ignore[arg-type]
+        lre_trim_messages(HISTORY, max_tokens=100, token_counter=14)  # type: ignore[call-overload]
 
 
 def test_a_counter_that_fails_later_loses_nothing() -> None:

@@ -8,7 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.messages.utils import count_tokens_approximately, trim_messages
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_histories import BOOKING, Recorder, chat, problems, say
@@ -75,6 +83,14 @@ def test_langchain_39261_a_long_turn_of_large_results_has_its_human_message() ->
     for kept in every_budget(history):
         assert kept[0] is history[0]
         assert problems(kept) == []
+
+
+@pytest.mark.parametrize("system", [SystemMessage("Be brief."), ChatMessage(content="Be brief.", role="developer")])
+def test_langchain_33856_the_system_message_at_the_start_stays(system: BaseMessage) -> None:
+    history = [system, *chat("H AI H AI*a Ta AI H AI H AI", size=12)]
+    for kept in [*every_budget(history), *every_budget(history, keep_recent=0)]:
+        assert kept[0] is system
+        assert len(kept) > 1
 
 
 @pytest.mark.parametrize("notation", ["S H AI H", "S H AI*a Ta H AI*b Tb", "H AI H AI*a Ta AI*b Tb", "H H H"])
@@ -163,7 +179,7 @@ def test_it_stands_in_a_chain_between_prompt_and_model() -> None:
 
 
 def test_dicts_tuples_and_prompts_are_taken_as_trim_messages_takes_them() -> None:
-    given = [("system", "Be brief."), {"role": "user", "content": "hi"}, ("ai", "hello"), "how are you?"]
+    given: list[Any] = [("system", "Be brief."), {"role": "user", "content": "hi"}, ("ai", "hello"), "how are you?"]
     kept = lre_trim_messages(given, max_tokens=1_000)
     assert [message.type for message in kept] == ["system", "human", "ai", "human"]
     value = ChatPromptTemplate([("system", "Be brief."), ("human", "hi")]).invoke({})
