@@ -4,7 +4,8 @@
     make bench langchain ARGS="--out results/langchain.json"
 
 A turn adds a question and an answer to a chat of so many messages, and asks for the prompt's messages under 2,048
-tokens. Each row is the median of several turns; `first` is the one turn in which the whole chat is new, as after a
+tokens. Times are the process's own, so that other work on the machine does not count: the median, mean and slowest of
+several turns. `first` is the one turn in which the whole chat is new, as after a
 restart. `ConversationTokenBufferMemory` counts the whole buffer again for each message that it drops, so the chat it
 starts from is what it would have kept, which is the best case for it, and the counter is the same tiktoken one.
 """
@@ -155,15 +156,15 @@ def measure(name: str, size: int) -> dict[str, float]:
     # A chat of its own for each row: histories lately seen are remembered, and none may begin with another.
     history = chat(size + 2 * TURNS, f"{name} {size}")
     turn = METHODS[name]()
-    start = time.perf_counter()
+    start = time.process_time()
     turn(history[:size])
-    first = time.perf_counter() - start
+    first = time.process_time() - start
     later = []
     for stop in range(size + 2, size + 2 * TURNS + 1, 2):
         messages = history[:stop]
-        start = time.perf_counter()
+        start = time.process_time()
         assert turn(messages) > 0
-        later.append(time.perf_counter() - start)
+        later.append(time.process_time() - start)
     return {
         "first_ms": round(1e3 * first, 3),
         "turn_ms": round(1e3 * statistics.median(later), 3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from langchain_core.messages import BaseMessage, HumanMessage, MessageLikeRepresentation
 from langchain_core.messages.utils import convert_to_messages
@@ -102,7 +102,7 @@ def lre_trim_messages(
     histories = replays(max_tokens, settings)
 
     def trim(messages: Messages) -> list[BaseMessage]:
-        history = convert_to_messages(messages)
+        history = _as_messages(messages)
         if end_on is not None:
             while history and not _is_one_of(history[-1], _types(end_on)):
                 history.pop()
@@ -111,6 +111,14 @@ def lre_trim_messages(
     if messages is not None:
         return trim(messages)
     return RunnableLambda(trim, name="lre_trim_messages")
+
+
+def _as_messages(messages: Messages) -> list[BaseMessage]:
+    """A list of one's own; LangChain's conversion looks at every message and costs more than the rest of a turn."""
+    given: Any = messages if isinstance(messages, PromptValue) else list(messages)
+    if isinstance(given, list) and all(issubclass(kind, BaseMessage) for kind in set(map(type, given))):
+        return given
+    return convert_to_messages(given)
 
 
 def _types(types: MessageType | Sequence[MessageType]) -> Sequence[MessageType]:
