@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from lre_core import MissingExtra
 
 if TYPE_CHECKING:
+    from langchain_lre.edit import LREEdit
     from langchain_lre.history import LREChatMessageHistory
+    from langchain_lre.hook import lre_pre_model_hook
     from langchain_lre.memory import LREConversationMemory
     from langchain_lre.messages import to_message
     from langchain_lre.middleware import LREMiddleware
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
 __all__ = [
     "LREChatMessageHistory",
     "LREConversationMemory",
+    "LREEdit",
     "LREMiddleware",
     "Settings",
+    "lre_pre_model_hook",
     "lre_trim_messages",
     "to_message",
 ]
@@ -31,8 +35,10 @@ __all__ = [
 _HOMES = {
     "LREChatMessageHistory": "history",
     "LREConversationMemory": "memory",
+    "LREEdit": "edit",
     "LREMiddleware": "middleware",
     "Settings": "settings",
+    "lre_pre_model_hook": "hook",
     "lre_trim_messages": "trim",
     "to_message": "messages",
 }
