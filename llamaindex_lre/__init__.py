@@ -3,6 +3,7 @@
 from lre_core import MissingExtra
 
 try:
+    from llamaindex_lre.agent import LREFunctionAgent, LREReActAgent
     from llamaindex_lre.buffer import LREChatMemoryBuffer
     from llamaindex_lre.messages import to_message
 except ModuleNotFoundError as error:
@@ -10,4 +11,4 @@ except ModuleNotFoundError as error:
         raise MissingExtra("llamaindex_lre", "llamaindex") from error
     raise
 
-__all__ = ["LREChatMemoryBuffer", "to_message"]
+__all__ = ["LREChatMemoryBuffer", "LREFunctionAgent", "LREReActAgent", "to_message"]
