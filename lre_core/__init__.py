@@ -12,13 +12,15 @@ from lre_core.errors import (
     TrainingError,
     UnknownScorer,
 )
-from lre_core.eviction import Evictor, Session, Settings, View, evict
+from lre_core.eviction import Eviction, Evictor, Session, Settings, View, evict
 from lre_core.messages import ChatMessage, Message, ToolCall
+from lre_core.recall import Recalled
 from lre_core.scorer import Scorer, bundled_scorers
 from lre_core.units import Unit, group
 
 __all__ = [
     "ChatMessage",
+    "Eviction",
     "Evictor",
     "InvalidMessage",
     "InvalidScorer",
@@ -27,6 +29,7 @@ __all__ = [
     "LogError",
     "Message",
     "MissingExtra",
+    "Recalled",
     "Scorer",
     "ScorerError",
     "Session",

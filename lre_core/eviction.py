@@ -2,113 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, TypedDict, Unpack
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Unpack
 
 from lre_core.errors import InvalidSetting
-from lre_core.generations import Decision, State, decide
-from lre_core.messages import ChatMessage, Message
+from lre_core.messages import ChatMessage, Message, as_message
+from lre_core.note import LARGEST, Left, Note, chat_note
 from lre_core.reading import Reading
 from lre_core.scorer import Scorer
+from lre_core.session import Session
+from lre_core.settings import BudgetScope, NoteMaker, Pin, Settings, check_callable, names, whole_number
 from lre_core.tokens import MESSAGE_OVERHEAD, TokenCounter, counter, message_tokens, remembering
-from lre_core.units import Unit
+from lre_core.view import Eviction, View
 
-__all__ = ["Evictor", "Session", "Settings", "View", "evict"]
-
-logger = logging.getLogger(__name__)
-
-BudgetScope = Literal["view", "history"]
-
-
-class Settings(TypedDict, total=False):
-    """Every setting of an `Evictor` but its budget, for what hands them on: `**settings: Unpack[Settings]`."""
-
-    scorer: Scorer | str
-    keep_recent: int
-    budget_scope: BudgetScope
-    token_counter: TokenCounter | str
-    pin: Callable[[Any], bool] | None
-    message_overhead: int
-    whole_turn: bool
-    reader: Callable[[Any], Message] | None
-
-
-@dataclass(frozen=True)
-class View:
-    """The messages that go to the model: the caller's own objects, in their order, fewer of them.
-
-    Attributes:
-        messages: the messages in view.
-        kept: their indexes in the history, ascending.
-        tokens: what they cost.
-        budget: what they may cost: the evictor's budget less what was reserved.
-        over_budget: whether what is pinned exceeds the budget on its own.
-    """
-
-    messages: list[Any]
-    kept: list[int]
-    tokens: int
-    budget: int
-    over_budget: bool
-    _decision: Decision = field(repr=False)
-    _size: int = field(repr=False)
-    _state: Callable[[], State] = field(repr=False)
-    _units: Callable[[], list[Unit]] = field(repr=False)
-    _scores: Callable[[], NDArray[np.float64]] = field(repr=False)
-
-    @cached_property
-    def evicted(self) -> list[int]:
-        """Indexes of the messages left out, ascending."""
-        kept = set(self.kept)
-        return [index for index in range(self._size) if index not in kept]
-
-    @cached_property
-    def state(self) -> dict[str, Any]:
-        """Plain JSON; give it to the next `Evictor.view` to keep the prompt's prefix stable."""
-        return self._state().to_json()
-
-    @cached_property
-    def units(self) -> list[Unit]:
-        """The units of the whole history."""
-        return self._units()
-
-    @cached_property
-    def scores(self) -> NDArray[np.float64]:
-        """(units,) every unit's score at this moment; NaN for calls that still wait for a result."""
-        return self._scores()
-
-    def reason(self, unit: int) -> str:
-        """Why a unit is in view or out: one of the words `explain` lists."""
-        return self._decision.reasons.get(unit, "left earlier")
-
-    def explain(self) -> list[dict[str, Any]]:
-        """For every unit: `unit`, `start`, `stop`, `role`, `kept`, `reason`, `score`.
-
-        In view: `pinned` (system message, caller's pin, current turn, waiting for a result), `recent`, `opens` (a
-        human message kept because what follows it needs one), `fits` (nothing had to go), `tenured` (kept at an
-        earlier eviction), `scored in`. Out: `scored out`, `too large`, `left earlier`, `invalid` (a provider would
-        refuse it: a result without its call, a call without its result, or nothing human before it).
-        """
-        kept = set(self.kept)
-        return [
-            {
-                "unit": index,
-                "start": unit.start,
-                "stop": unit.stop,
-                "role": unit.role,
-                "kept": unit.start in kept,
-                "reason": self.reason(index),
-                "score": None if np.isnan(score) else float(score),
-            }
-            for index, (unit, score) in enumerate(zip(self.units, self.scores.tolist(), strict=True))
-        ]
+__all__ = ["Eviction", "Evictor", "Session", "Settings", "View", "evict"]
 
 
 @dataclass(frozen=True)
@@ -123,7 +31,8 @@ class Evictor:
     5. Prefix-stable: a session, or a view given the state of the one before, evicts rarely and mostly at the back.
     6. Cheap: a new message costs its own length.
 
-    An evictor is immutable and may be shared between threads.
+    An evictor is immutable and may be shared between threads. Each eviction leaves a log record (level INFO, with the
+    `Eviction` as its attribute `eviction`); nothing is printed.
 
     Args:
         budget: tokens the view may take.
@@ -133,14 +42,27 @@ class Evictor:
         budget_scope: `view`, or `history`, the paper's reading: the budget covers only what is older than the recent
             window, system messages left out.
         token_counter: the name of a tiktoken encoding, or a callable from text to tokens.
-        pin: says of a message, as the caller gave it, whether it is always kept.
+        pin: what is always kept, with the rest of its step: a callable that is asked of each message, as the caller
+            gave it, once; or a collection of message ids. A message's id is its `id` field or attribute (LlamaIndex's
+            `id_`); one that came without has its `Message.key` for an id.
         message_overhead: tokens a message costs beside its text.
         whole_turn: keep the current turn (from the last human message on) whole even over the budget. False suits an
             agent whose run is one long turn: then finished steps older than the recent window compete like others.
         reader: turns a message of another framework into a `Message`, so that its objects can be given as they are.
+        keep_tools: names of tools. A step that calls any of them is pinned.
+        exclude_tools: names of tools whose results are of use once. A step that calls nothing but these leaves the
+            view when it is done with: once another message follows it, with `whole_turn` once the next turn begins.
+            One that is pinned stays.
+        note: a message that says how much was left out, placed where the newest of it stood, so that the prompt changes
+            there only when something leaves. True makes it a chat dict, a callable makes it from the number of
+            messages left out and their tokens; it must be a human message, for providers want one first. Room for the
+            longest is set aside from the budget.
+        on_evict: called with an `Eviction` after each eviction that a view shows for the first time; a view without a
+            state is chosen afresh, and so is an eviction of all it leaves out. What it raises is logged and goes no
+            further: the messages, the view and the session are as if it had not.
 
     Raises:
-        InvalidSetting: a budget or window that is negative, an unknown scope or encoding.
+        InvalidSetting: a setting of another type or outside its range, a tool both kept and excluded.
         UnknownScorer: no bundled scorer of that name, and no file.
         InvalidScorer: the file is not a scorer.
     """
@@ -150,22 +72,63 @@ class Evictor:
     keep_recent: int = 5
     budget_scope: BudgetScope = "view"
     token_counter: TokenCounter | str = "o200k_base"
-    pin: Callable[[Any], bool] | None = None
+    pin: Pin | None = None
     message_overhead: int = MESSAGE_OVERHEAD
     whole_turn: bool = True
     reader: Callable[[Any], Message] | None = None
+    keep_tools: Collection[str] = frozenset()
+    exclude_tools: Collection[str] = frozenset()
+    note: NoteMaker | bool | None = None
+    on_evict: Callable[[Eviction], object] | None = None
+    note_room: int = field(init=False, repr=False, compare=False)
     _count: TokenCounter = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.budget < 1:
-            raise InvalidSetting(f"budget is {self.budget}; it must be at least 1 token")
-        if self.keep_recent < 0:
-            raise InvalidSetting(f"keep_recent is {self.keep_recent}; it must be 0 or more units")
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("budget", whole_number("budget", self.budget, 1, "tokens"))
+        put("keep_recent", whole_number("keep_recent", self.keep_recent, 0, "units"))
+        put("message_overhead", whole_number("message_overhead", self.message_overhead, 0, "tokens"))
         if self.budget_scope not in ("view", "history"):
             raise InvalidSetting(f"budget_scope is {self.budget_scope!r}; it must be 'view' or 'history'")
+        if not isinstance(self.whole_turn, bool):
+            raise InvalidSetting(f"whole_turn is {self.whole_turn!r}; it must be True or False")
+        if self.pin is not None and not callable(self.pin):
+            put("pin", names("pin", self.pin, "message ids, or a callable"))
+        put("keep_tools", names("keep_tools", self.keep_tools, "tools' names"))
+        put("exclude_tools", names("exclude_tools", self.exclude_tools, "tools' names"))
+        both = sorted(set(self.keep_tools).intersection(self.exclude_tools))
+        if both:
+            raise InvalidSetting(f"keep_tools and exclude_tools both name {', '.join(map(repr, both))}")
+        check_callable("reader", self.reader, "a callable from a message to a lre_core.Message, or None")
+        check_callable("on_evict", self.on_evict, "a callable that takes an Eviction, or None")
+        if not isinstance(self.scorer, Scorer | str):
+            raise InvalidSetting(f"scorer is {self.scorer!r}; it must be a Scorer, its name or its path, or 'auto'")
         if isinstance(self.scorer, str) and self.scorer != "auto":
-            object.__setattr__(self, "scorer", Scorer.named(self.scorer))
-        object.__setattr__(self, "_count", remembering(counter(self.token_counter)))
+            put("scorer", Scorer.named(self.scorer))
+        if not isinstance(self.token_counter, str) and not callable(self.token_counter):
+            expected = "an encoding's name, or a callable from text to tokens"
+            raise InvalidSetting(f"token_counter is {self.token_counter!r}; it must be {expected}")
+        put("_count", remembering(counter(self.token_counter)))
+        put("note_room", self._checked_note_room())
+
+    def _checked_note_room(self) -> int:
+        """Tokens to set aside for the note; 0 where none is asked for."""
+        if self.note is True and self.reader is not None:
+            raise InvalidSetting(
+                "note is True, which makes a chat dict; beside a reader give a callable that makes yours"
+            )
+        if not isinstance(self.note, bool):
+            check_callable(
+                "note", self.note, "True, None, or a callable from messages and tokens left out to a message"
+            )
+        note = self.note_of(Left(*LARGEST))
+        if note is not None and self._read(note.message).kind != "human":
+            raise InvalidSetting(
+                f"note makes a message of role {self._read(note.message).role!r}; it must be a human one"
+            )
+        return 0 if note is None else note.tokens
 
     def view(self, messages: Sequence[Any], state: Mapping[str, Any] | None = None, *, reserved: int = 0) -> View:
         """The messages to send now. Pure: the same messages and state give the same view, and nothing is changed.
@@ -192,146 +155,37 @@ class Evictor:
         return Session(self, state)
 
     def count(self, text: str) -> int:
-        """Tokens of a text under this evictor's counter; a text lately seen is not counted again."""
-        return self._count(text)
+        """Tokens of a text under this evictor's counter; a text lately seen is not counted again.
+
+        Raises:
+            InvalidSetting: the counter returned something else than a number of tokens.
+        """
+        tokens = self._count(text)
+        return (
+            tokens
+            if type(tokens) is int and tokens >= 0
+            else whole_number("what token_counter gave", tokens, 0, "tokens")
+        )
+
+    def note_of(self, left: Left) -> Note | None:
+        """The message that says what has left; None unless one is asked for."""
+        if not self.note:
+            return None
+        message = chat_note(left.messages, left.tokens) if self.note is True else self.note(left.messages, left.tokens)
+        return Note(message, self.message_cost(self._read(message)))
 
     def message_cost(self, message: Message) -> int:
         """Tokens a message costs under this evictor's counter."""
         return message_tokens(message, self.count, self.message_overhead)
+
+    def _read(self, message: Any) -> Message:
+        return as_message(message if self.reader is None else self.reader(message))
 
     def scorer_for(self, history: Reading) -> Scorer:
         """The scorer that suits a history."""
         if isinstance(self.scorer, Scorer):
             return self.scorer
         return Scorer.from_pretrained("agent" if history.has_calls else "assistant")
-
-
-class Session:
-    """A growing history and what of it is in view. Safe to use from several threads."""
-
-    def __init__(self, evictor: Evictor, state: Mapping[str, Any] | None = None) -> None:
-        self._evictor = evictor
-        self._state = State.from_json(state)
-        self._history = Reading(evictor.reader, evictor.message_cost, evictor.pin)
-        self._alive: list[int] = []
-        self._resumed = self._state.messages == 0
-        self._view: View | None = None
-        self._lock = threading.RLock()
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """What has been decided, as plain JSON. With the same messages it resumes the session."""
-        with self._lock:
-            return self._state.to_json()
-
-    def append(self, messages: Iterable[Any]) -> None:
-        """Adds messages at the end.
-
-        Raises:
-            InvalidMessage: a message that cannot be read. Then none of them is added.
-        """
-        with self._lock:
-            first = self._history.extend(list(messages))
-            while self._alive and self._alive[-1] >= first:
-                self._alive.pop()
-            self._alive += range(first, len(self._history.units))
-            self._view = None
-
-    def view(self, reserved: int = 0) -> View:
-        """The messages to send now. Until the next `append` it is the same view.
-
-        Args:
-            reserved: tokens of the budget that the prompt spends elsewhere, on tool definitions for instance.
-        """
-        with self._lock:
-            budget = self._evictor.budget - reserved
-            if self._view is None or self._view.budget != budget:
-                self._resume()
-                decision = decide(self._history, self._alive, self._evictor, budget, self._state.units)
-                if decision.evicted:
-                    self._settle(decision)
-                state = self._state
-                self._view = self._show(decision, budget, lambda: state)
-            return self._view
-
-    def _best(self, reserved: int) -> View:
-        """The best set for this moment alone."""
-        budget = self._evictor.budget - reserved
-        decision = decide(self._history, self._alive, self._evictor, budget, None)
-        # Digesting the whole history is left to whoever asks for the state.
-        return self._show(decision, budget, lambda: self._settled(decision, self._staying(decision)))
-
-    def _resume(self) -> None:
-        """On the first view of a restored session: what had left stays out, if the messages are the same."""
-        if self._resumed:
-            return
-        self._resumed = True
-        state, history = self._state, self._history
-        if state.messages > len(history.messages) or history.digest(state.messages) != state.digest:
-            logger.warning("The history is not the one its state was made from; what is in view is chosen afresh.")
-            self._state = State()
-            return
-        first = next((i for i, unit in enumerate(history.units) if unit.start >= state.messages), len(history.units))
-        self._state = state.with_units(first)
-        self._alive = [i for i in range(first) if state.keeps(history.units[i].start)]
-        self._alive += range(first, len(history.units))
-
-    def _settle(self, decision: Decision) -> None:
-        """Remembers an eviction: what it left out stays out."""
-        staying = self._staying(decision)
-        self._state = self._settled(decision, staying)
-        self._alive = staying
-
-    def _staying(self, decision: Decision) -> list[int]:
-        """The units still alive after an eviction."""
-        kept = set(decision.kept)
-        return [unit for unit in self._alive if unit in kept or unit >= decision.settled]
-
-    def _settled(self, decision: Decision, staying: Sequence[int]) -> State:
-        """The state after an eviction."""
-        history, state = self._history, self._state
-        stop = history.units[decision.settled - 1].stop if decision.settled else 0
-        start, chained = (state.messages, state.digest) if state.messages <= stop else (0, "")
-        spans = [history.units[unit] for unit in staying if unit < decision.settled]
-        return State.of(spans, stop, history.digest(stop, start, chained), decision.settled)
-
-    def _show(self, decision: Decision, budget: int, state: Callable[[], State]) -> View:
-        history, evictor = self._history, self._evictor
-        if decision.evicted:
-            logger.debug(
-                "%d units left the view, %d stay (%s): %d tokens before, %d after, budget %d",
-                len(decision.evicted),
-                len(decision.kept),
-                decision.cause,
-                decision.tokens + sum(history.costs[unit] for unit in decision.evicted),
-                decision.tokens,
-                evictor.budget,
-            )
-        kept = [index for unit in decision.kept for index in range(history.units[unit].start, history.units[unit].stop)]
-        size, settled = len(history.messages), history.settled
-        tail = history.units[settled:]
-
-        def units() -> list[Unit]:
-            return history.units[:settled] + tail
-
-        def scores() -> NDArray[np.float64]:
-            with self._lock:
-                # A view read late still knows only what was known when it was made.
-                now = history if len(history.messages) == size else history.prefix(size)
-                return now.scores(evictor.scorer_for(now))
-
-        return View(
-            [history.messages[index] for index in kept],
-            kept,
-            decision.tokens,
-            budget,
-            decision.over_budget,
-            decision,
-            size,
-            state,
-            units,
-            scores,
-        )
 
 
 def evict(messages: Sequence[ChatMessage], budget: int, **settings: Unpack[Settings]) -> View:

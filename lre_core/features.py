@@ -312,21 +312,22 @@ class Features:
                 row, value * self._word_weights[bucket], len(words)
             )
 
-    def matrix(self, start: int = 0) -> NDArray[np.float64]:
-        """(units - start, len(FEATURES)): features of the units from `start` on, as of the newest unit."""
+    def matrix(self, units: int | NDArray[np.intp] = 0) -> NDArray[np.float64]:
+        """(rows, len(FEATURES)): features as of the newest unit, of the units from `units` on, or of these units."""
         n = self.size
-        rows = slice(start, n)
+        rows = np.arange(units, n) if isinstance(units, int) else units
         own = self._own[rows]
-        out = np.zeros((n - start, len(FEATURES)))
+        out = np.zeros((len(rows), len(FEATURES)))
         at = len(OWN)
         out[:, :at] = own
-        previous = self._own[max(0, start - 1) : max(0, n - 1)][:, _columns(PREVIOUS)]
-        out[n - start - len(previous) :, at : at + len(PREVIOUS)] = previous
+        out[:, at : at + len(PREVIOUS)] = self._own[rows - 1][:, _columns(PREVIOUS)]
+        out[rows == 0, at : at + len(PREVIOUS)] = 0.0
         at += len(PREVIOUS)
-        out[:-1, at : at + len(NEXT)] = own[1:, _columns(NEXT)]
+        out[:, at : at + len(NEXT)] = self._own[np.minimum(rows + 1, n - 1)][:, _columns(NEXT)]
+        out[rows == n - 1, at : at + len(NEXT)] = 0.0
         at += len(NEXT)
-        age = np.arange(n - start)[::-1]
-        words, units, identifiers, calls, used, one = self._reuse[rows].T
+        age = n - 1 - rows
+        words, units_again, identifiers, calls, used, one = self._reuse[rows].T
         # Most identifiers are taken once and done with; one taken again, a session's token say, goes on being taken.
         again = np.maximum(0.0, one - 1.0)
         introduced = np.expm1(own[:, COLUMN["identifiers_introduced"]])
@@ -336,7 +337,7 @@ class Features:
             np.log1p(self._characters_so_far[n - 1] - self._characters_so_far[rows]) if n else age,
             age > 0,
             np.log1p(words),
-            np.log1p(units),
+            np.log1p(units_again),
             np.log1p(identifiers),
             np.log1p(calls),
             calls > 0,

@@ -8,21 +8,19 @@ whole view chosen from again. What has left stays out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lre_core.errors import InvalidSetting
 from lre_core.reading import Reading
 from lre_core.selection import select
-from lre_core.units import Unit
 
 if TYPE_CHECKING:
     from lre_core.eviction import Evictor
 
-__all__ = ["Decision", "State", "decide"]
+__all__ = ["Decision", "decide"]
 
 TENURED_SHARE = 0.7
 """How much of the free budget the tenured may take before the whole view is chosen from again."""
@@ -32,8 +30,6 @@ YOUNG_SHARE = 0.1
 """How much of the free budget the young may take at an eviction."""
 YOUNG_SHARE_OF_ROOM = 0.2
 """The same, as a share of the room the tenured still have, where that is more."""
-
-STATE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class Decision:
         evicted: units that leave the view now.
         reasons: for each unit considered, why it is in or out.
         tokens: what the kept units cost.
-        over_budget: whether they exceed the budget.
+        spent: what of that counts against the budget: all of it, but for the scope `history`.
         settled: units before this one are decided; what of them is out stays out.
         cause: what made units leave: `young`, `whole`, or nothing.
     """
@@ -54,71 +50,9 @@ class Decision:
     evicted: list[int]
     reasons: dict[int, str]
     tokens: int
-    over_budget: bool
+    spent: int
     settled: int
     cause: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a session has decided: plain JSON, a few bytes a stretch of kept messages.
-
-    Attributes:
-        messages: how many messages are decided.
-        kept: [start, stop) stretches of them that are in view.
-        digest: of those messages, to notice a history that is not the same any more.
-        units: how many units they are; known once the history is read.
-    """
-
-    messages: int = 0
-    kept: tuple[tuple[int, int], ...] = ()
-    digest: str = ""
-    units: int = 0
-
-    @classmethod
-    def of(cls, units: Sequence[Unit], messages: int, digest: str, size: int) -> State:
-        """The state in which `units` are kept out of the first `messages` messages."""
-        spans: list[tuple[int, int]] = []
-        for unit in units:
-            if spans and spans[-1][1] == unit.start:
-                spans[-1] = (spans[-1][0], unit.stop)
-            else:
-                spans.append((unit.start, unit.stop))
-        return cls(messages, tuple(spans), digest, size)
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any] | None) -> State:
-        """Reads `to_json`.
-
-        Raises:
-            InvalidSetting: it is of another version, or not a state.
-        """
-        if not state:
-            return cls()
-        if state.get("version") != STATE_VERSION:
-            raise InvalidSetting(f"state version {state.get('version')!r}; this package reads version {STATE_VERSION}")
-        try:
-            spans = tuple((int(start), int(stop)) for start, stop in state["kept"])
-            return cls(int(state["messages"]), spans, str(state["digest"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidSetting(f"not a session's state: {error!r}") from None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain dict, list, str and int."""
-        return {
-            "version": STATE_VERSION,
-            "messages": self.messages,
-            "kept": [list(span) for span in self.kept],
-            "digest": self.digest,
-        }
-
-    def with_units(self, units: int) -> State:
-        """The same, knowing how many units it covers."""
-        return replace(self, units=units)
-
-    def keeps(self, message: int) -> bool:
-        """Whether a decided message is in view."""
-        return any(start <= message < stop for start, stop in self.kept)
 
 
 def decide(history: Reading, alive: Sequence[int], evictor: Evictor, budget: int, tenured: int | None) -> Decision:
@@ -154,7 +88,7 @@ def decide(history: Reading, alive: Sequence[int], evictor: Evictor, budget: int
         evicted if cause or tenured is None else [],
         reasons,
         sum(costs[unit] for unit in kept),
-        spent > budget,
+        spent,
         settled if tenured is not None else len(units),
         cause,
     )
@@ -164,16 +98,17 @@ def _valid(history: Reading, alive: Sequence[int], reasons: dict[int, str]) -> l
     """Units a provider would accept.
 
     Results with their call, calls with their results or waiting for them at the end, and nothing but the system's
-    before the first human message, if there is one.
+    before the first human message, if there is one. Steps of excluded tools are not among them.
     """
     units = history.units
-    valid = [unit for unit in alive if units[unit].complete or unit >= history.waiting]
+    valid = history.sendable(alive)
     opening = next((unit for unit in valid if units[unit].role == "human"), 0)
     valid = [unit for unit in valid if unit >= opening or units[unit].role == "system"]
     if all(units[unit].role == "system" for unit in valid):
         # Nothing but broken pieces: an invalid prompt says more to the caller than an empty one.
         valid = sorted({*valid, *[unit for unit in alive if units[unit].role != "system"][-1:]})
-    reasons |= dict.fromkeys(set(alive).difference(valid), "invalid")
+    for unit in set(alive).difference(valid):
+        reasons[unit] = "excluded" if history.excluded[unit] and units[unit].complete else "invalid"
     return valid
 
 
@@ -189,7 +124,8 @@ def _fixed(
         turn = [unit for unit in candidates if history.units[unit].role != "system"][-1:]
     else:
         turn = [unit for unit in candidates if unit >= human and (evictor.whole_turn or unit == human)]
-    waiting = [unit for unit in candidates if unit >= history.waiting]
+    first_waiting = history.waiting
+    waiting = [unit for unit in candidates if unit >= first_waiting]
     fixed = {unit for unit in candidates if history.pinned[unit]}.union(turn, waiting)
     reasons |= dict.fromkeys(fixed, "pinned")
     opener = _opener(history, candidates, fixed)
@@ -271,15 +207,13 @@ def _select(
     if not competing:
         return set()
     units = history.units
-    start = competing[0]
-    scores = history.scores(evictor.scorer_for(history), start)
+    scores = history.scores(evictor.scorer_for(history), competing)
     opening = min((unit for unit in fixed | elders if units[unit].role != "system"), default=len(units))
     costs = np.array([history.costs[unit] for unit in competing])
     has_human = any(units[unit].role == "human" for unit in (*competing, *fixed, *elders))
     heads = [units[unit].role == "human" or unit > opening or not has_human for unit in competing]
     # A step that a late result may still change has no score yet; being the newest, it is worth keeping.
-    values = np.nan_to_num(np.array([scores[unit - start] for unit in competing]), nan=1.0)
-    selection = select(values, costs, room, heads=np.array(heads))
+    selection = select(np.nan_to_num(scores, nan=1.0), costs, room, heads=np.array(heads))
     chosen = {competing[index] for index in selection.chosen}
     for unit, cost in zip(competing, costs, strict=True):
         reasons[unit] = "scored in" if unit in chosen else "too large" if cost > room else "scored out"

@@ -134,10 +134,11 @@ class Scorer:
         """An empty set of features to extend as messages arrive, for `probabilities`."""
         return Features(self.words.astype(np.float64) * self.word_scale)
 
-    def probabilities(self, features: Features, start: int = 0) -> NDArray[np.float64]:
-        """Scores of the units from `start` on, given features made by `features()`."""
-        statistics = self._standardised(features.matrix(start))
-        log_odds = self.bias + statistics @ self.weights + features.word_scores[start:]
+    def probabilities(self, features: Features, units: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+        """Scores of these units, by default of all, given features made by `features()`."""
+        rows = np.arange(features.size) if units is None else units
+        statistics = self._standardised(features.matrix(rows))
+        log_odds = self.bias + statistics @ self.weights + features.word_scores[rows]
         result: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * log_odds))
         return result
 

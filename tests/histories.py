@@ -183,7 +183,8 @@ class Facts:
     def pinned(self, evictor: Evictor) -> set[int]:
         """System messages, what the caller pins, the current turn, calls that wait; as far as they can be sent."""
         turn = self.turn if evictor.whole_turn else set(sorted(self.turn)[:1])
-        asked = [u for u in self.units if evictor.pin and any(map(evictor.pin, self._history[u.start : u.stop]))]
+        pin = evictor.pin if callable(evictor.pin) else None
+        asked = [u for u in self.units if pin and any(map(pin, self._history[u.start : u.stop]))]
         return (self.systems | self.waiting | turn | indexes(asked)) & self.sendable
 
     def cost(self, chosen: Iterable[int]) -> int:
