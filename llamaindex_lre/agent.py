@@ -19,8 +19,9 @@ from llama_index.core.workflow import Context
 
 from llamaindex_lre.buffer import LREChatMemoryBuffer
 from llamaindex_lre.messages import to_message
+from llamaindex_lre.settings import evictor_of, take_settings
 from llamaindex_lre.steps import PartialContext, choose, read_step
-from lre_core import Evictor, Settings
+from lre_core import Evictor
 
 __all__ = ["LREFunctionAgent", "LREReActAgent"]
 
@@ -35,14 +36,14 @@ class _EvictingAgent(BaseWorkflowAgent):
     _evictor: Evictor = PrivateAttr()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        settings: Any = {name: kwargs.pop(name) for name in Settings.__annotations__ if name in kwargs}
+        settings = take_settings(kwargs)
         super().__init__(*args, **kwargs)
         if self.max_tokens is None:
             self.max_tokens = int(self.llm.metadata.context_window * CONTEXT_SHARE)
         pin = settings.get("pin")
         if callable(pin):
             settings["pin"] = lambda item: isinstance(item, ChatMessage) and pin(item)
-        self._evictor = Evictor(self.max_tokens, **{"whole_turn": False, "reader": read_step, **settings})
+        self._evictor = evictor_of(self.max_tokens, settings, read_step)
 
     async def _init_context(self, ctx: Context, ev: AgentWorkflowStartEvent) -> None:
         """Where no memory is given, it is one that a context can write down, whatever version of pydantic there is."""
@@ -78,10 +79,11 @@ class LREFunctionAgent(_EvictingAgent, FunctionAgent):
         scratchpad: list[ChatMessage] = await ctx.store.get(self.scratchpad_key, default=[])
         reserved = sum(self._evictor.count(_definition(tool)) for tool in tools)
         view = await choose(ctx, self.name, self._evictor, [*llm_input, *scratchpad], reserved)
-        collected = set(map(id, scratchpad))
-        shown = [message for message in view if id(message) in collected]
-        partial = PartialContext(ctx, self.scratchpad_key, scratchpad, shown)
-        return await super().take_step(partial, view[: len(view) - len(shown)], tools, memory)
+        # A note of what was left out belongs to neither; it stays where it stands.
+        remembered = set(map(id, llm_input))
+        start = 1 + max((at for at, message in enumerate(view) if id(message) in remembered), default=-1)
+        partial = PartialContext(ctx, self.scratchpad_key, scratchpad, view[start:])
+        return await super().take_step(partial, view[:start], tools, memory)
 
 
 class LREReActAgent(_EvictingAgent, ReActAgent):
@@ -113,8 +115,9 @@ class LREReActAgent(_EvictingAgent, ReActAgent):
         reserved = sum(self._evictor.message_cost(to_message(message)) for message in header)
         view = await choose(ctx, self.name, self._evictor, [*llm_input[first:], *reasoning], reserved)
         shown = [item for item in view if isinstance(item, BaseReasoningStep)]
+        chat = [item for item in view if isinstance(item, ChatMessage)]
         partial = PartialContext(ctx, self.reasoning_key, reasoning, shown)
-        return await super().take_step(partial, [*llm_input[:first], *view[: len(view) - len(shown)]], tools, memory)
+        return await super().take_step(partial, [*llm_input[:first], *chat], tools, memory)
 
 
 def _definition(tool: AsyncBaseTool) -> str:
