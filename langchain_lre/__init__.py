@@ -3,6 +3,8 @@
 from lre_core import MissingExtra
 
 try:
+    from langchain_lre.edit import LREEdit
+    from langchain_lre.hook import lre_pre_model_hook
     from langchain_lre.messages import to_message
     from langchain_lre.middleware import LREMiddleware
 except ModuleNotFoundError as error:
@@ -10,4 +12,4 @@ except ModuleNotFoundError as error:
         raise MissingExtra("langchain_lre", "langchain") from error
     raise
 
-__all__ = ["LREMiddleware", "to_message"]
+__all__ = ["LREEdit", "LREMiddleware", "lre_pre_model_hook", "to_message"]

@@ -42,12 +42,15 @@ class Evictor:
         budget_scope: `view`, or `history`, the paper's reading: the budget covers only what is older than the recent
             window, system messages left out.
         token_counter: the name of a tiktoken encoding, or a callable from text to tokens.
+        message_counter: tokens of a message, as the caller gave it, in place of what `token_counter` makes of its
+            text and of the overhead; asked once a message.
         pin: what is always kept, with the rest of its step: a callable that is asked of each message, as the caller
             gave it, once; or a collection of message ids. A message's id is its `id` field or attribute (LlamaIndex's
             `id_`); one that came without has its `Message.key` for an id.
         message_overhead: tokens a message costs beside its text.
         whole_turn: keep the current turn (from the last human message on) whole even over the budget. False suits an
-            agent whose run is one long turn: then finished steps older than the recent window compete like others.
+            agent whose run is one long turn: then its finished steps older than the recent window compete like others,
+            but for the newest, and for the first if it holds the thinking of the model.
         reader: turns a message of another framework into a `Message`, so that its objects can be given as they are.
         keep_tools: names of tools. A step that calls any of them is pinned.
         exclude_tools: names of tools whose results are of use once. A step that calls nothing but these leaves the
@@ -72,6 +75,7 @@ class Evictor:
     keep_recent: int = 5
     budget_scope: BudgetScope = "view"
     token_counter: TokenCounter | str = "o200k_base"
+    message_counter: Callable[[Any], int] | None = None
     pin: Pin | None = None
     message_overhead: int = MESSAGE_OVERHEAD
     whole_turn: bool = True
@@ -102,6 +106,7 @@ class Evictor:
         if both:
             raise InvalidSetting(f"keep_tools and exclude_tools both name {', '.join(map(repr, both))}")
         check_callable("reader", self.reader, "a callable from a message to a lre_core.Message, or None")
+        check_callable("message_counter", self.message_counter, "a callable from a message to tokens, or None")
         check_callable("on_evict", self.on_evict, "a callable that takes an Eviction, or None")
         if not isinstance(self.scorer, Scorer | str):
             raise InvalidSetting(f"scorer is {self.scorer!r}; it must be a Scorer, its name or its path, or 'auto'")
@@ -172,10 +177,17 @@ class Evictor:
         if not self.note:
             return None
         message = chat_note(left.messages, left.tokens) if self.note is True else self.note(left.messages, left.tokens)
-        return Note(message, self.message_cost(self._read(message)))
+        return Note(message, self.message_cost(self._read(message), message))
 
-    def message_cost(self, message: Message) -> int:
-        """Tokens a message costs under this evictor's counter."""
+    def message_cost(self, message: Message, given: Any = None) -> int:
+        """Tokens a message costs under this evictor's counter.
+
+        Args:
+            message: the message as read.
+            given: the caller's own object it was read from, which a `message_counter` counts.
+        """
+        if self.message_counter is not None:
+            return self.message_counter(message if given is None else given)
         return message_tokens(message, self.count, self.message_overhead)
 
     def _read(self, message: Any) -> Message:

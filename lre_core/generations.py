@@ -119,14 +119,9 @@ def _fixed(
 
     Each with the human turn that must open the view for it, which is paid for.
     """
-    human = history.last_human
-    if human is None:
-        turn = [unit for unit in candidates if history.units[unit].role != "system"][-1:]
-    else:
-        turn = [unit for unit in candidates if unit >= human and (evictor.whole_turn or unit == human)]
     first_waiting = history.waiting
     waiting = [unit for unit in candidates if unit >= first_waiting]
-    fixed = {unit for unit in candidates if history.pinned[unit]}.union(turn, waiting)
+    fixed = {unit for unit in candidates if history.pinned[unit]}.union(_turn(history, candidates, evictor), waiting)
     reasons |= dict.fromkeys(fixed, "pinned")
     opener = _opener(history, candidates, fixed)
     if opener is not None:
@@ -153,6 +148,24 @@ def _fixed(
         room += history.costs[recent.pop()]
     reasons |= dict.fromkeys(recent, "recent")
     return fixed.union(recent)
+
+
+def _turn(history: Reading, candidates: Sequence[int], evictor: Evictor) -> list[int]:
+    """What stays of the current turn: all of it, or its question and what its next step cannot do without.
+
+    That is the newest unit, since a model that is not shown a result asks for it again; and a first step that thinks,
+    since Anthropic refuses a run of calls without the thinking it began with (langchain#34794).
+    """
+    units, human = history.units, history.last_human
+    said = [unit for unit in candidates if units[unit].role != "system"]
+    if human is None:
+        return said[-1:]
+    if evictor.whole_turn:
+        return [unit for unit in said if unit >= human]
+    first = next((unit for unit in range(human + 1, len(units)) if units[unit].role != "system"), human)
+    newest = next(unit for unit in reversed(range(human, len(units))) if units[unit].role != "system")
+    thinking = first if history.thinks(first) else human
+    return [unit for unit in said if unit in (human, thinking, newest)]
 
 
 def _opener(history: Reading, candidates: Sequence[int], fixed: set[int]) -> int | None:

@@ -30,6 +30,7 @@ RESULT_BLOCKS = frozenset({"tool_result", "function_call_output"})
 MEDIA_BLOCKS = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document"}
 )
+THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
 TEXT_KEYS = ("text", "refusal", "thinking", "reasoning", "content", "output")
 
 
@@ -117,6 +118,11 @@ class Message:
     def media(self) -> int:
         """How many images, recordings, videos and files it carries."""
         return _count_media(self.blocks)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it holds the thinking of a model, as blocks that a provider may want back."""
+        return any(_kind_of(block) in THINKING_BLOCKS for block in self.blocks)
 
     @property
     def key(self) -> str:

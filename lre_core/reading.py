@@ -82,7 +82,7 @@ class Reading:
         evictor = self._evictor
         given = messages if evictor.reader is None else map(evictor.reader, messages)
         read = [as_message(message, index) for index, message in enumerate(given, len(self.messages))]
-        costs = [evictor.message_cost(message) for message in read]
+        costs = list(map(evictor.message_cost, read, messages))
         pins = [message.kind == "system" for message in read]
         if evictor.pin is not None:
             for index, message in enumerate(messages):
@@ -149,6 +149,10 @@ class Reading:
     def is_system(self, message: int) -> bool:
         """Whether a message is the system's."""
         return self._read[message].kind == "system"
+
+    def thinks(self, unit: int) -> bool:
+        """Whether a unit begins with a message that holds thinking blocks."""
+        return self._read[self.units[unit].start].thinks
 
     def texts(self, unit: Unit) -> list[str]:
         """What a unit says: its messages' texts, the names of the tools it calls, and what it calls them with."""

@@ -28,6 +28,7 @@ class Settings(TypedDict, total=False):
     keep_recent: int
     budget_scope: BudgetScope
     token_counter: TokenCounter | str
+    message_counter: Callable[[Any], int] | None
     pin: Pin | None
     message_overhead: int
     whole_turn: bool

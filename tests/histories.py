@@ -182,10 +182,16 @@ class Facts:
 
     def pinned(self, evictor: Evictor) -> set[int]:
         """System messages, what the caller pins, the current turn, calls that wait; as far as they can be sent."""
-        turn = self.turn if evictor.whole_turn else set(sorted(self.turn)[:1])
+        turn = self.turn if evictor.whole_turn else self._essence()
         pin = evictor.pin if callable(evictor.pin) else None
         asked = [u for u in self.units if pin and any(map(pin, self._history[u.start : u.stop]))]
         return (self.systems | self.waiting | turn | indexes(asked)) & self.sendable
+
+    def _essence(self) -> set[int]:
+        """Of the current turn: the question, the first unit behind it if it thinks, and the newest."""
+        turn = [unit for unit in self.units if self.turn and unit.start >= min(self.turn) and unit.role != "system"]
+        thinking = [unit for unit in turn[1:2] if "thinking" in str(blocks_of(self._history[unit.start]))]
+        return indexes([*turn[:1], *thinking, *turn[-1:]])
 
     def cost(self, chosen: Iterable[int]) -> int:
         """Tokens of these messages under `quarter`."""

@@ -67,8 +67,9 @@ def test_langchain_26895_a_result_larger_than_the_budget_does_not_leave_only_the
     history = [system("Be brief."), human("read it"), calling("a"), result("a", "x" * 40_000)]
     view = evict(history, 1_000, scorer=SCORER)
     assert (view.kept, view.over_budget) == ([0, 1, 2, 3], True)
+    # Nor does a model lose the result it waits for: it would ask for it again.
     part = evict(history, 1_000, scorer=SCORER, whole_turn=False)
-    assert (part.kept, part.over_budget) == ([0, 1], False)
+    assert (part.kept, part.over_budget) == ([0, 1, 2, 3], True)
 
 
 def test_langchain_30376_a_lone_human_message_larger_than_the_budget_stays() -> None:
@@ -87,7 +88,8 @@ def test_langchain_38352_two_calls_before_their_results_are_one_step(notation: s
         assert problems(view.messages) == []
         assert step & set(view.kept) in (step, set())
         outcomes.add(bool(step & set(view.kept)))
-    assert outcomes == {True, False}
+    # At the very end it stays: the model is to answer it.
+    assert outcomes == ({True, False} if after else {True})
 
 
 def test_langchain_34282_ten_parallel_calls_are_not_torn_by_a_window_of_six() -> None:
@@ -131,7 +133,7 @@ def test_langchain_39261_a_long_turn_of_large_results_has_its_human_message() ->
     for view in views(history, keep_recent=2, whole_turn=False):
         assert view.kept[0] == 0
         assert problems(view.messages) == []
-        assert view.tokens <= view.budget or view.kept == [0]
+        assert view.tokens <= view.budget or view.kept == [0, 11, 12]
     steps = Facts(history)
     roomy = evict(
         history, steps.cost({0, *range(9, 13)}), scorer=SCORER, keep_recent=2, whole_turn=False, token_counter=quarter

@@ -1,0 +1,136 @@
+"""A session a thread: many threads share one middleware, hook or edit, and each call reads its new messages only."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.config import get_config
+
+from langchain_lre.messages import to_message
+from lre_core import Evictor, Session, Settings, View
+
+__all__ = ["Thread", "Threads", "agent_evictor"]
+
+REMEMBERED = 64
+"""Threads whose sessions are kept. One more costs its next call a reading of its whole history, nothing else."""
+
+
+def agent_evictor(max_tokens: int, settings: Settings) -> Evictor:
+    """An evictor for an agent's messages.
+
+    Unless it is set, `whole_turn` is off: an agent's run is often one long turn, so finished tool steps older than the
+    recent window compete for the budget like everything else.
+    """
+    settings.setdefault("whole_turn", False)
+    settings.setdefault("reader", to_message)
+    return Evictor(max_tokens, **settings)
+
+
+class Thread:
+    """A history as read so far, and what of it is in view. For one caller at a time.
+
+    Every message is a moment of decision, whether or not a view was asked for just then. So what is in view follows
+    from the messages alone, and from the state and the budget where they are given.
+
+    Args:
+        evictor: that of the agent.
+        state: `View.state` to go on from; without one the history is gone through from its first message on.
+    """
+
+    def __init__(self, evictor: Evictor, state: Mapping[str, Any] | None = None) -> None:
+        self._evictor = evictor
+        self._session: Session = evictor.session(state)
+        self._resumed = state is not None
+        self._messages: list[BaseMessage] = []
+        self._tokens = 0
+
+    def follows(self, evictor: Evictor, messages: Sequence[BaseMessage], state: Mapping[str, Any] | None) -> bool:
+        """Whether these messages begin with those read so far, and the state, if given, is what was decided."""
+        read = len(self._messages)
+        return (
+            evictor is self._evictor
+            and (state is None or state == self._session.state)
+            # Objects loaded anew from a checkpoint are equal; within a run they are the same, which is quick to see.
+            and list(messages[:read]) == self._messages
+        )
+
+    def view(self, messages: Sequence[BaseMessage], reserved: int = 0) -> View:
+        """The view of a history that begins with what was read so far; `reserved` as in `lre_core.Evictor.view`."""
+        unread = list(messages[len(self._messages) :])
+        if self._resumed:
+            self._resumed = False
+            # A state is kept with the model's answer to the view it describes: what lies before that is decided.
+            answer = max((n for n, message in enumerate(unread) if isinstance(message, AIMessage)), default=0)
+            self._session.append(unread[:answer])
+            self._tokens = self._session.view(reserved).tokens
+            unread = unread[answer:]
+        self._go_through(unread, reserved)
+        view = self._session.view(reserved)
+        self._messages, self._tokens = list(messages), view.tokens
+        return view
+
+    def _go_through(self, messages: Sequence[BaseMessage], reserved: int) -> None:
+        """Reads messages, and decides at every one at which something has to go."""
+        unread: list[BaseMessage] = []
+        for message in messages:
+            unread.append(message)
+            self._tokens += self._evictor.message_cost(to_message(message), message)
+            if self._tokens > self._evictor.budget - reserved:
+                self._session.append(unread)
+                self._tokens = self._session.view(reserved).tokens
+                unread = []
+        self._session.append(unread)
+
+
+class Threads:
+    """The threads lately seen by one middleware, hook or edit. Safe to use from several threads of the process.
+
+    What counts is what a call is given. A session kept from an earlier call serves only a history that begins with the
+    very messages it has read and, where the graph keeps state, a state equal to its own; else one is made anew. So a
+    thread that is rewound, edited, forked or continued elsewhere is never answered from memory of something else.
+    """
+
+    def __init__(self) -> None:
+        self._threads: OrderedDict[tuple[str | None, str | None], Thread] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def view(
+        self,
+        evictor: Evictor,
+        messages: Sequence[BaseMessage],
+        state: Mapping[str, Any] | None = None,
+        reserved: int = 0,
+    ) -> View:
+        """The messages to send now.
+
+        Args:
+            evictor: that of the agent.
+            messages: the thread's whole history, oldest first.
+            state: `View.state` of the call before, where the graph keeps it.
+            reserved: tokens of the budget that the prompt spends elsewhere.
+        """
+        key = _thread_id(), messages[0].id if messages else None
+        with self._lock:
+            # Taken out while in use: a fork of the thread that runs at the same time makes one of its own.
+            thread = self._threads.pop(key, None)
+        if thread is None or not thread.follows(evictor, messages, state):
+            thread = Thread(evictor, state)
+        view = thread.view(messages, reserved)
+        with self._lock:
+            self._threads[key] = thread
+            while len(self._threads) > REMEMBERED:
+                self._threads.popitem(last=False)
+        return view
+
+
+def _thread_id() -> str | None:
+    """The thread of the graph that is running; None outside of a graph or without a checkpointer."""
+    try:
+        thread: str | None = get_config().get("configurable", {}).get("thread_id")
+    except RuntimeError:
+        return None
+    return thread
