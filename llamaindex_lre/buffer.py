@@ -110,7 +110,8 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
 
         Raises:
             lre_core.InvalidScorer: its scorer was written by a version this one cannot read.
-            lre_core.InvalidSetting: the class of its chat store has not been imported.
+            lre_core.InvalidSetting: the class of its chat store has not been imported, or needs more than what was
+                written, such as a connection.
         """
         settings = cls._default_settings() | load_settings(data.get("settings", {})) | take_settings(kwargs)
         fields = {**data, **kwargs, "settings": settings}
@@ -223,7 +224,13 @@ def _load_store(dumped: dict[str, Any]) -> BaseChatStore:
             f"no chat store {name!r} has been imported; there are {', '.join(map(repr, sorted(known)))}. Import its "
             "package first, or give the store itself: from_dict(data, chat_store=...)"
         )
-    return known[name].from_dict(dumped)
+    try:
+        return known[name].from_dict(dumped)
+    except TypeError as error:
+        raise InvalidSetting(
+            f"{known[name].__name__!r} cannot be made again from what was written ({error}); give the store itself: "
+            "from_dict(data, chat_store=...)"
+        ) from None
 
 
 def _chat_stores(cls: type[Any]) -> Iterator[type[BaseChatStore]]:

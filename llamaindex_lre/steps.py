@@ -12,7 +12,7 @@ from llama_index.core.agent.workflow.agent_context import AgentContext
 from llama_index.core.base.llms.types import ChatMessage
 
 from llamaindex_lre.messages import to_message
-from lre_core import Evictor, Message, ToolCall, group
+from lre_core import Evictor, Message, ToolCall
 
 __all__ = ["PartialContext", "choose", "read_step"]
 
@@ -41,20 +41,14 @@ async def choose(ctx: AgentContext, agent: str, evictor: Evictor, items: Sequenc
         items: what the memory shows, then what the run has collected.
         reserved: tokens of the budget that the prompt spends elsewhere.
     """
-    # The newest step is not up for choice: a model that does not see what it asked for asks again, without end.
-    *_, newest = group([read_step(item) for item in items])
-    older = items[: newest.start] if newest.role == "assistant" and newest.complete else items
-    fresh = items[len(older) :]
-    reserved += sum(evictor.message_cost(read_step(item)) for item in fresh)
-
     decided = await ctx.store.get(STATE_KEY, default={})
     saved = decided.get(agent)
     # A memory may itself have evicted since the last run, and a ReAct agent's steps become one message at its end.
-    state = saved["state"] if saved and saved["history"] == _digest(older, saved["state"]) else {}
-    view = evictor.view(older, state, reserved=reserved)
-    decided = {**decided, agent: {"state": view.state, "history": _digest(older, view.state)}}
+    state = saved["state"] if saved and saved["history"] == _digest(items, saved["state"]) else {}
+    view = evictor.view(items, state, reserved=reserved)
+    decided = {**decided, agent: {"state": view.state, "history": _digest(items, view.state)}}
     await ctx.store.set(STATE_KEY, decided)
-    return [*view.messages, *fresh]
+    return view.messages
 
 
 def _digest(items: Sequence[Any], state: dict[str, Any]) -> str:

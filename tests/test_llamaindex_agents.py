@@ -267,7 +267,7 @@ def test_wrong_settings_are_refused_at_once(
 def test_what_the_caller_pins_stays() -> None:
     def first_result_is_there(**settings: Any) -> bool:
         asked = Model(steps=16)
-        agent = made(LREFunctionAgent, asked, max_tokens=300, **settings)
+        agent = made(LREFunctionAgent, asked, max_tokens=160, **settings)
         asyncio.run(work(agent, forgetful(), ["look up all"]))
         return asked.sent[1][-1] in asked.sent[-1]
 
