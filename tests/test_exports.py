@@ -14,7 +14,7 @@ import pytest
 import lre_core
 
 PACKAGES = ["lre_core", "langchain_lre", "llamaindex_lre"]
-HEAVY = ("sklearn", "scipy", "langchain", "langgraph", "llama_index", "rich", "typer", "tiktoken", "pydantic")
+HEAVY = ("sklearn", "scipy", "bm25s", "langchain", "langgraph", "llama_index", "rich", "typer", "tiktoken", "pydantic")
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
