@@ -49,8 +49,7 @@ def test_langchain_33245_a_cut_never_starts_with_an_orphan_result() -> None:
 def test_langchain_26895_and_30376_nothing_becomes_empty_or_system_only() -> None:
     assert lre_trim_messages([], max_tokens=100) == []
     large = [*chat("S H AI*1"), ToolMessage("x" * 40_000, tool_call_id="1")]
-    assert lre_trim_messages(large, max_tokens=1_000, whole_turn=True) == large
-    assert lre_trim_messages(large, max_tokens=1_000) == large[:2]
+    assert lre_trim_messages(large, max_tokens=1_000) == large
     lone = [HumanMessage("x" * 40_000)]
     assert lre_trim_messages(lone, max_tokens=1_000) == lone
     # trim_messages keeps nothing of it.
