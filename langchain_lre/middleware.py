@@ -18,8 +18,9 @@ from langgraph.types import Command
 
 from langchain_lre.messages import to_message
 from langchain_lre.recall import recall_tool
-from langchain_lre.threads import STATE_KEY, Threads, agent_evictor, shown
-from lre_core import Evictor, InvalidSetting, Settings, View
+from langchain_lre.settings import Settings, evictor
+from langchain_lre.threads import STATE_KEY, Threads, shown
+from lre_core import Evictor, InvalidSetting, View
 
 try:
     from langchain.agents.middleware.types import ExtendedModelResponse
@@ -70,8 +71,7 @@ class LREMiddleware(AgentMiddleware[Any, Any]):
         recall: give the model a tool, `recall`, that searches what has left its view in this thread, and answers with
             it word for word, in at most a quarter of the budget. Needs the `recall` extra.
         name: of this middleware in the graph.
-        **settings: those of `lre_core.Evictor`. `whole_turn` is off unless given: an agent's run is often one long
-            turn, so finished tool steps older than the recent window compete for the budget like everything else.
+        **settings: `token_counter` and the other settings of `langchain_lre.Settings`.
 
     Raises:
         lre_core.InvalidSetting: a budget or a setting out of range; on a call, that the model has no profile to take
@@ -91,7 +91,7 @@ class LREMiddleware(AgentMiddleware[Any, Any]):
         self.max_tokens = max_tokens
         self._name = name
         # Where the budget is a fraction this one only checks the settings and counts.
-        self._evictor = agent_evictor(max_tokens if isinstance(max_tokens, int) else 1, settings)
+        self._evictor = evictor(max_tokens if isinstance(max_tokens, int) else 1, **settings)
         self._evictors = {self._evictor.budget: self._evictor}
         self._threads = Threads()
         room = int(RECALLED_SHARE * max_tokens) if isinstance(max_tokens, int) else RECALLED_TOKENS

@@ -7,37 +7,20 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.config import get_config
 
 from langchain_lre.messages import to_message
 from langchain_lre.thinking import without_stale_thinking
-from lre_core import Evictor, Recalled, Session, Settings, View
+from lre_core import Evictor, Recalled, Session, View
 
-__all__ = ["STATE_KEY", "Thread", "Threads", "agent_evictor", "shown"]
+__all__ = ["STATE_KEY", "Thread", "Threads", "shown"]
 
 STATE_KEY = "lre_state"
 """Where a graph's state keeps what was decided in a thread: plain JSON, private to the graph."""
 
 REMEMBERED = 64
 """Threads whose sessions are kept. One more costs its next call a reading of its whole history, nothing else."""
-
-
-def agent_evictor(max_tokens: int, settings: Settings) -> Evictor:
-    """An evictor for an agent's messages.
-
-    Unless it is set, `whole_turn` is off: an agent's run is often one long turn, so finished tool steps older than the
-    recent window compete for the budget like everything else.
-    """
-    settings.setdefault("whole_turn", False)
-    settings.setdefault("reader", to_message)
-    if settings.get("note") is True:
-        settings["note"] = _note
-    return Evictor(max_tokens, **settings)
-
-
-def _note(messages: int, tokens: int) -> HumanMessage:
-    return HumanMessage(f"[{messages:,} earlier messages were left out here, {tokens:,} tokens]")
 
 
 def shown(messages: Sequence[BaseMessage], view: View) -> list[BaseMessage]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
@@ -14,15 +12,13 @@ from llama_index.core.llms.llm import LLM
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
-from pydantic import InstanceOf
 
 from llamaindex_lre.messages import copy_of
 from llamaindex_lre.sessions import Sessions
-from lre_core import Evictor, InvalidSetting, Scorer
+from llamaindex_lre.settings import NAMES, dump_settings, load_settings, take_settings
+from lre_core import Evictor, InvalidSetting, Settings
 
 __all__ = ["LREChatMemoryBuffer"]
-
-logger = logging.getLogger(__name__)
 
 
 class LREChatMemoryBuffer(ChatMemoryBuffer):
@@ -33,18 +29,16 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
 
         memory = LREChatMemoryBuffer.from_defaults(token_limit=3_000)
 
+    Edits of the store behind its back are noticed, except where a message object that lies in a `SimpleChatStore` is
+    written into: put another in its place.
+
     Attributes:
-        scorer: a `lre_core.Scorer`, the name of a bundled one, a path, or `auto`.
-        keep_recent: the last units kept without asking the scorer, while they fit. A unit is a message, or a call with
-            its results.
-        pin: says of a message whether it is always kept.
+        settings: of the `lre_core.Evictor`; see `lre_core.Settings`.
         eviction_state: what has been decided so far; plain JSON, saved with the memory.
     """
 
     # A workflow's Context shares what `exclude` marks between its copies of a memory, where it copies all else.
-    scorer: InstanceOf[Scorer] | str = Field(default="auto", exclude=True)
-    keep_recent: int = 5
-    pin: Callable[[ChatMessage], bool] | None = Field(default=None, exclude=True)
+    settings: dict[str, Any] = Field(default_factory=dict, exclude=True)
     eviction_state: dict[str, dict[str, Any]] = Field(default_factory=dict, repr=False)
 
     _sessions: Sessions = PrivateAttr(default_factory=Sessions)
@@ -59,7 +53,7 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
         return "LREChatMemoryBuffer"
 
     @classmethod
-    def from_defaults(
+    def from_defaults(  # type: ignore[override]
         cls,
         chat_history: list[ChatMessage] | None = None,
         llm: LLM | None = None,
@@ -67,10 +61,7 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
         chat_store_key: str = DEFAULT_CHAT_STORE_KEY,
         token_limit: int | None = None,
         tokenizer_fn: Callable[[str], list[Any]] | None = None,
-        scorer: Scorer | str = "auto",
-        keep_recent: int = 5,
-        pin: Callable[[ChatMessage], bool] | None = None,
-        **kwargs: object,
+        **settings: Unpack[Settings],
     ) -> Self:
         """Creates a memory.
 
@@ -81,13 +72,10 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
             chat_store_key: whose messages these are.
             token_limit: tokens that the messages, with `get`'s `initial_token_count`, may take; 3,000 by default.
             tokenizer_fn: from text to tokens; LlamaIndex's global tokenizer by default.
-            scorer: a `lre_core.Scorer`, the name of a bundled one, a path, or `auto`.
-            keep_recent: the last units kept without asking the scorer, while they fit.
-            pin: says of a message whether it is always kept.
-            **kwargs: none are known.
+            **settings: of `lre_core.Evictor` (see `lre_core.Settings`): `scorer`, `keep_recent`, `pin` and so on.
 
         Raises:
-            ValueError: a token limit under 1, a negative `keep_recent`, or an unknown argument.
+            ValueError: a token limit under 1, a setting out of range, or an unknown argument.
             lre_core.UnknownScorer: no bundled scorer of that name, and no file.
         """
         plain = ChatMemoryBuffer.from_defaults(
@@ -97,25 +85,20 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
             chat_store_key=chat_store_key,
             token_limit=token_limit,
             tokenizer_fn=tokenizer_fn,
-            **kwargs,
+            **{name: setting for name, setting in settings.items() if name not in NAMES},
         )
-        fields = vars(plain) | {"scorer": scorer, "keep_recent": keep_recent}
-        if pin is not None:
-            fields["pin"] = pin
-        return cls(**fields)
+        return cls(**vars(plain), settings=cls._default_settings() | settings)
 
     def to_dict(self, **kwargs: object) -> dict[str, Any]:
         """Everything that can be written down: messages, settings, the scorer, what was decided.
 
-        A `pin` cannot be, and a log record says so. Since a Context writes its memory down after every run of an agent,
-        a pin for an agent is best the default of that field in a subclass. A `tokenizer_fn` is not written either.
+        A callable, such as a `pin`, cannot be, and a log record says so. Since a Context writes its memory down after
+        every run of an agent, a pin for an agent is best in the default of a subclass's `settings`. A `tokenizer_fn` is
+        not written either.
         """
-        if self.pin != type(self).model_fields["pin"].default:
-            logger.warning("A pin cannot be written down; give it again: from_dict(..., pin=...)")
         with self._sessions.lock:
             written = super().to_dict(**kwargs)
-        scorer = self.scorer
-        return written | {"scorer": json.loads(scorer.to_json()) if isinstance(scorer, Scorer) else scorer}
+        return written | {"settings": dump_settings(self.settings, self._default_settings())}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: object) -> Self:
@@ -123,20 +106,19 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
 
         Args:
             data: what `to_dict` gave.
-            **kwargs: fields that take the place of those written, such as `chat_store`, or that were not written, such
-                as `pin`.
+            **kwargs: fields that take the place of those written, such as `chat_store`, or settings, such as a `pin`.
 
         Raises:
             lre_core.InvalidScorer: its scorer was written by a version this one cannot read.
-            lre_core.InvalidSetting: the class of its chat store has not been imported.
+            lre_core.InvalidSetting: the class of its chat store has not been imported, or needs more than what was
+                written, such as a connection.
         """
-        fields = {**data, **kwargs}
+        settings = cls._default_settings() | load_settings(data.get("settings", {})) | take_settings(kwargs)
+        fields = {**data, **kwargs, "settings": settings}
         if "chat_history" in fields:
             fields["chat_store"] = SimpleChatStore(store={DEFAULT_CHAT_STORE_KEY: fields.pop("chat_history")})
         if isinstance(fields.get("chat_store"), Mapping):
             fields["chat_store"] = _load_store(dict(fields["chat_store"]))
-        if isinstance(fields.get("scorer"), Mapping):
-            fields["scorer"] = Scorer.from_json(json.dumps(fields["scorer"]))
         return cls(**fields)
 
     # The base class's name for it: pydantic takes one serializer a field, and this one replaces that.
@@ -214,7 +196,12 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
         self.eviction_state.clear()
 
     def _evictor(self) -> Evictor:
-        return self._sessions.evictor(self.token_limit, self.tokenizer_fn, self.scorer, self.keep_recent, self.pin)
+        return self._sessions.evictor(self.token_limit, self.tokenizer_fn, self.settings)
+
+    @classmethod
+    def _default_settings(cls) -> dict[str, Any]:
+        settings: dict[str, Any] = cls.model_fields["settings"].get_default(call_default_factory=True)
+        return settings
 
 
 def _dump_store(store: BaseChatStore) -> dict[str, Any]:
@@ -237,7 +224,13 @@ def _load_store(dumped: dict[str, Any]) -> BaseChatStore:
             f"no chat store {name!r} has been imported; there are {', '.join(map(repr, sorted(known)))}. Import its "
             "package first, or give the store itself: from_dict(data, chat_store=...)"
         )
-    return known[name].from_dict(dumped)
+    try:
+        return known[name].from_dict(dumped)
+    except TypeError as error:
+        raise InvalidSetting(
+            f"{known[name].__name__!r} cannot be made again from what was written ({error}); give the store itself: "
+            "from_dict(data, chat_store=...)"
+        ) from None
 
 
 def _chat_stores(cls: type[Any]) -> Iterator[type[BaseChatStore]]:

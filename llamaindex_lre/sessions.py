@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sized
 from typing import Any, NamedTuple
 
 from llama_index.core.base.llms.types import ChatMessage
 
 from llamaindex_lre.messages import to_message
-from lre_core import Evictor, Scorer, Session, View
+from llamaindex_lre.settings import evictor_of
+from lre_core import Evictor, Session, View
 
 __all__ = ["STEPS", "Sessions"]
 
@@ -47,33 +48,18 @@ class Sessions:
     def __reduce__(self) -> tuple[Callable[[], Sessions], tuple[()]]:
         return Sessions, ()
 
-    def evictor(
-        self,
-        budget: int,
-        tokenizer: Callable[[str], Sized],
-        scorer: Scorer | str,
-        keep_recent: int,
-        pin: Callable[[ChatMessage], bool] | None,
-    ) -> Evictor:
+    def evictor(self, budget: int, tokenizer: Callable[[str], Sized], settings: Mapping[str, Any]) -> Evictor:
         """The evictor of these settings; the same one until they change, for it remembers what texts cost.
 
         Raises:
             lre_core.InvalidSetting: a budget under 1 or a setting out of range.
             lre_core.UnknownScorer: no bundled scorer of that name, and no file.
         """
-        settings = (budget, tokenizer, scorer, keep_recent, pin)
+        wanted = (budget, tokenizer, dict(settings))
         with self.lock:
-            if self._evictor is None or settings != self._settings:
-                self._evictor = Evictor(
-                    budget,
-                    scorer=scorer,
-                    keep_recent=keep_recent,
-                    token_counter=lambda text: len(tokenizer(text)),
-                    pin=pin,
-                    whole_turn=False,
-                    reader=to_message,
-                )
-                self._settings = settings
+            if self._evictor is None or wanted != self._settings:
+                self._evictor = evictor_of(budget, settings, token_counter=lambda text: len(tokenizer(text)))
+                self._settings = wanted
                 self._reset()
             return self._evictor
 
@@ -85,7 +71,8 @@ class Sessions:
         Args:
             evictor: what `evictor` gave.
             messages: the whole history as it stands in the store. Where it does not begin with what was read before
-                (something was edited or removed), all is read and chosen anew.
+                (something was edited or removed), all is read and chosen anew. A message object that was itself written
+                into is taken for unchanged; one that the store has made anew is compared.
             reserved: tokens of the budget that the prompt spends elsewhere.
             states: plain JSON, changed in place: what was decided, for a buffer that reads the same store later.
         """

@@ -96,8 +96,9 @@ class Session:
             InvalidSetting: the query is not text, or k is not a whole number of 1 or more.
         """
         with self._lock:
-            self._resume()
             history = self._history
+            if len(history.messages) >= self._state.messages:
+                self._resume()
             there = {*history.sendable(self._alive.units), *range(history.settled, len(history.units))}
             return self._recall.search(
                 [unit for index, unit in enumerate(history.units) if index not in there], query, k

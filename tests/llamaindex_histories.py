@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from histories import CALL_BLOCKS, RESULT_BLOCKS, Chat, blocks_of, problems, words
+from llama_index.core.agent.workflow import AgentWorkflow
+from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.memory import BaseMemory
 from llama_index.core.storage.chat_store import BaseChatStore
 
 from llamaindex_lre import LREChatMemoryBuffer, to_message
@@ -136,29 +139,89 @@ class WritingStore(BaseChatStore):
         return list(self.written)
 
 
+TURNS = 30
+QUESTIONS = [f"{n} {words(n, 12)}" for n in range(TURNS)]
+ERRANDS = [f"look up {n} {words(n, 5)}" if n % 3 else question for n, question in enumerate(QUESTIONS)]
+
+
+def look_up(n: int) -> str:
+    """Looks up a number."""
+    return f"number {n}: {words(n, 15)}"
+
+
 class Model:
     """A model whose answer depends on every word of its prompt: equal answers mean equal prompts.
 
     Asked to "look up", it first calls the tool, as often as it was told.
 
+    Args:
+        calls: made at once.
+        steps: one after another, each when it has the results of the one before.
+
     Attributes:
         llm: the model, as LlamaIndex takes it.
-        prompts: all that it was given.
+        sent: all that it was given.
     """
 
-    def __init__(self, calls: int = 1) -> None:
-        self.calls = calls
-        self.prompts: list[list[Chat]] = []
+    def __init__(self, calls: int = 1, steps: int = 1) -> None:
+        self.calls, self.steps, self.left = calls, steps, 0
+        self.sent: list[list[ChatMessage]] = []
         self.llm = MockFunctionCallingLLM(response_generator=self._answer, is_chat_model=True)
 
+    @property
+    def prompts(self) -> list[list[Chat]]:
+        """All that it was given, as chat dicts."""
+        return [list(map(wire, prompt)) for prompt in self.sent]
+
     def _answer(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
+        # An agent goes on writing into the messages it has sent.
+        self.sent.append([message.model_copy(deep=True) for message in messages])
         prompt = list(map(wire, messages))
-        self.prompts.append(prompt)
         mark = zlib.crc32(json.dumps(prompt).encode())
-        if kwargs.get("tools") and prompt[-1]["role"] == "user" and "look up" in prompt[-1]["content"]:
-            calls: list[Any] = [
-                ToolCallBlock(tool_call_id=f"{mark}_{n}", tool_name="look_up", tool_kwargs={"n": n + mark % 1000})
-                for n in range(self.calls)
-            ]
-            return ChatMessage(role="assistant", blocks=calls)
-        return ChatMessage(role="assistant", content=f"answer {mark} of {len(prompt)} messages")
+        if self._asked(prompt[-1]):
+            self.left = self.steps if "look up" in prompt[-1]["content"] else 0
+        if self.left and self._can_call(kwargs):
+            self.left -= 1
+            return self._call(mark)
+        return self._say(f"answer {mark} of {len(prompt)} messages")
+
+    def _asked(self, last: Chat) -> bool:
+        return bool(last["role"] == "user")
+
+    def _can_call(self, kwargs: Chat) -> bool:
+        return bool(kwargs.get("tools"))
+
+    def _call(self, mark: int) -> ChatMessage:
+        calls: list[Any] = [
+            ToolCallBlock(tool_call_id=f"{mark}_{n}", tool_name="look_up", tool_kwargs={"n": n + mark % 1000})
+            for n in range(self.calls)
+        ]
+        return ChatMessage(role="assistant", blocks=calls)
+
+    def _say(self, text: str) -> ChatMessage:
+        return ChatMessage(role="assistant", content=text)
+
+
+class ReasoningModel(Model):
+    """The same for a ReAct agent: it calls and answers in words."""
+
+    def _asked(self, last: Chat) -> bool:
+        return last["role"] == "user" and not last["content"].startswith("Observation:")
+
+    def _can_call(self, kwargs: Chat) -> bool:
+        return True
+
+    def _call(self, mark: int) -> ChatMessage:
+        return ChatMessage(
+            role="assistant", content=f'Thought: I look it up.\nAction: look_up\nAction Input: {{"n": {mark % 1000}}}'
+        )
+
+    def _say(self, text: str) -> ChatMessage:
+        return ChatMessage(role="assistant", content=f"Thought: I know it.\nAnswer: {text}")
+
+
+async def work(
+    worker: BaseWorkflowAgent | AgentWorkflow, memory: BaseMemory, errands: Sequence[str] = ERRANDS, **run: Any
+) -> list[str]:
+    """The answers of one conversation that the memory alone carries on."""
+    return [str(await worker.run(user_msg=errand, memory=memory, **run)) for errand in errands]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from histories import Chat, problems, words
+from histories import Chat, problems
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine, SimpleChatEngine
 from llama_index.core.chat_engine.types import BaseChatEngine
@@ -15,14 +15,11 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
 from llama_index.core.workflow import Context
-from llamaindex_histories import Model, WritingStore
+from llamaindex_histories import ERRANDS, QUESTIONS, TURNS, Model, WritingStore, look_up, work
 
 from llamaindex_lre import LREChatMemoryBuffer
 
-TURNS = 30
 ROOMY, TIGHT = 100_000, 400
-QUESTIONS = [f"{n} {words(n, 12)}" for n in range(TURNS)]
-ERRANDS = [f"look up {n} {words(n, 5)}" if n % 3 else question for n, question in enumerate(QUESTIONS)]
 
 
 class Shelf(BaseRetriever):
@@ -105,18 +102,8 @@ def test_an_engine_sends_valid_prompts_when_not_all_fits(
     assert max(len(prompt) for prompt in model.prompts) < 2 * TURNS - 20
 
 
-def look_up(n: int) -> str:
-    """Looks up a number."""
-    return f"number {n}: {words(n, 15)}"
-
-
 def agent(model: Model, **settings: Any) -> FunctionAgent:
     return FunctionAgent(tools=[look_up], llm=model.llm, system_prompt="Be brief.", **settings)
-
-
-async def work(worker: FunctionAgent | AgentWorkflow, memory: BaseMemory, errands: list[str] = ERRANDS) -> list[str]:
-    """The answers of one conversation that the memory alone carries on."""
-    return [str(await worker.run(user_msg=errand, memory=memory)) for errand in errands]
 
 
 async def work_in_context(worker: FunctionAgent, memory: BaseMemory, errands: list[str], written: bool) -> list[str]:

@@ -66,7 +66,7 @@ def test_the_note_of_a_chat_is_the_users_one_line() -> None:
     view = noting(300, note=True).view(chat(40))
     assert view.note["role"] == "user"
     assert "\n" not in view.note["content"]
-    assert f"{len(view.evicted)} earlier messages" in view.note["content"]
+    assert f"left out here: {len(view.evicted)} (" in view.note["content"]
 
 
 def test_the_note_stands_where_the_newest_of_what_left_stood() -> None:

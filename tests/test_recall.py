@@ -107,7 +107,9 @@ def test_a_restored_session_finds_what_left_before() -> None:
     session.append(HISTORY)
     session.view()
     restored = evictor().session(session.state)
-    restored.append(HISTORY)
+    restored.append(HISTORY[:5])
+    assert restored.recall("ferry to Horta") == []
+    restored.append(HISTORY[5:])
     assert restored.recall("ferry to Horta") == session.recall("ferry to Horta") != []
 
 

@@ -1,0 +1,130 @@
+"""Learned eviction for LlamaIndex's `Memory`: what it has archived comes back where it is still needed."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.memory import Memory
+from llama_index.core.storage.chat_store.base_db import MessageStatus
+
+from llamaindex_lre.messages import copy_of
+from llamaindex_lre.sessions import Sessions
+from llamaindex_lre.settings import take_settings
+from lre_core import Evictor
+
+__all__ = ["LREMemory"]
+
+
+class LREMemory(Memory):
+    """A `Memory` that shows the model the messages it most likely still needs, verbatim, archived ones among them.
+
+    The store, the queue and the memory blocks work as in `Memory`: the oldest messages leave the queue, are archived
+    and go to the blocks, whose priorities count as ever. What differs is the chat history that `get` gives: it is
+    chosen from all messages of the session, archived or not. It may take the whole `token_limit`, or, beside memory
+    blocks, `chat_history_token_ratio` of it.
+
+        memory = LREMemory.from_defaults(session_id="mara", token_limit=8_000)
+
+    Messages are read from the store once. Those that others add or remove behind its back are noticed; an older one
+    whose text is changed in the database is not, until the memory is made again.
+
+    Neither a `Memory` nor this one can be written down: a workflow's Context leaves it out and says so. Give it to
+    every run; what it shows follows from the messages in the store alone.
+
+    Attributes:
+        settings: of the `lre_core.Evictor`; see `lre_core.Settings`.
+    """
+
+    # A workflow's Context shares what `exclude` marks between its copies of a memory, where it copies all else.
+    settings: dict[str, Any] = Field(default_factory=dict, exclude=True)
+
+    _sessions: Sessions = PrivateAttr(default_factory=Sessions)
+    _states: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
+    _read: list[ChatMessage] = PrivateAttr(default_factory=list)
+
+    def model_post_init(self, context: object) -> None:
+        """Refuses wrong settings at once rather than in the first turn."""
+        self._evictor()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name it has when serialised."""
+        return "LREMemory"
+
+    @classmethod
+    def from_defaults(cls, *args: Any, **kwargs: Any) -> Self:
+        """Creates a memory.
+
+        Args:
+            *args: as for `Memory.from_defaults`.
+            **kwargs: as for `Memory.from_defaults`, and every setting of `lre_core.Evictor` (see `lre_core.Settings`).
+
+        Raises:
+            ValueError: a token limit under 1 or a setting out of range.
+            TypeError: an unknown argument.
+            lre_core.UnknownScorer: no bundled scorer of that name, and no file.
+        """
+        settings = take_settings(kwargs)
+        plain = Memory.from_defaults(*args, **kwargs)
+        return cls(**vars(plain), settings=settings)
+
+    async def aget(self, input: str | ChatMessage | None = None, **block_kwargs: Any) -> list[ChatMessage]:
+        """The messages for the model, with what the memory blocks hold.
+
+        Args:
+            input: the message about to be answered; for the memory blocks. Eviction does not look at it.
+            **block_kwargs: for the memory blocks.
+        """
+        history = await self._history()
+        with self._sessions.lock:
+            evictor = self._evictor()
+            reserved = self.token_limit - int(self.token_limit * self.chat_history_token_ratio)
+            view = self._sessions.view(evictor, history, reserved if self.memory_blocks else 0, self._states)
+            shown = _Shown([copy_of(message) for message in view.messages])
+        # The same memory over what is in view: blocks, their priorities and their place in the prompt are its own.
+        memory = self.model_copy(update={"sql_store": shown})
+        return await super(LREMemory, memory).aget(input, **block_kwargs)
+
+    async def aset(self, messages: list[ChatMessage]) -> None:
+        """Replaces all messages."""
+        await super().aset(messages)
+        self._forget()
+
+    async def areset(self, status: MessageStatus | None = None) -> None:
+        """Forgets all messages, or those of a status, and all decisions."""
+        await super().areset(status)
+        self._forget()
+
+    async def _history(self) -> list[ChatMessage]:
+        """All messages of the session, oldest first. Only what was not there before is read."""
+        known = self._read
+        if known:
+            *_, last = known
+            new = await self._stored(offset=len(known) - 1)
+            history = [*known, *new[1:]] if new and new[0] == last else await self._stored()
+        else:
+            history = await self._stored()
+        self._read = history
+        return history
+
+    async def _stored(self, offset: int | None = None) -> list[ChatMessage]:
+        return await self.sql_store.get_messages(self.session_id, status=None, offset=offset)
+
+    def _forget(self) -> None:
+        self._read = []
+        self._states.clear()
+
+    def _evictor(self) -> Evictor:
+        return self._sessions.evictor(self.token_limit, self.tokenizer_fn, self.settings)
+
+
+class _Shown:
+    """The store of a memory that holds what is in view and nothing else."""
+
+    def __init__(self, messages: list[ChatMessage]) -> None:
+        self._messages = messages
+
+    async def get_messages(self, key: str, status: MessageStatus | None = None) -> list[ChatMessage]:
+        return self._messages
