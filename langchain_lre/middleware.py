@@ -49,7 +49,8 @@ class LREState(AgentState[Any]):
     lre_state: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
 
 
-class LREMiddleware(AgentMiddleware):  # type: ignore[type-arg]  # langchain 1.0 has fewer parameters
+# Without type parameters, of which langchain has two or three, by version.
+class LREMiddleware(AgentMiddleware):
     """Sends the model the messages it most likely still needs, verbatim, within a token budget.
 
     The system prompt, the tool definitions and the schema of a structured answer count against the budget. Only the
