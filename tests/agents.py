@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import langchain_core.exceptions
 from histories import problems
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -24,12 +25,8 @@ from pydantic import ConfigDict, Field
 from langchain_lre import to_message
 from lre_core.tokens import counter, message_tokens
 
-try:
-    from langchain_core.exceptions import ContextOverflowError
-except ImportError:  # langchain-core 1.1 has no such error, and no test of it runs there
-
-    class ContextOverflowError(Exception):  # type: ignore[no-redef]
-        """Raised by no model."""
+ContextOverflow: type[Exception] | None = getattr(langchain_core.exceptions, "ContextOverflowError", None)
+"""langchain-core's error for a prompt that is too long; None in 1.1, which has no name for it."""
 
 
 Answer = AIMessage | Callable[[list[BaseMessage]], AIMessage]
@@ -63,7 +60,8 @@ class Scripted(BaseChatModel):
         assert refusals(messages) == []
         self.prompts.append(messages)
         if self.window is not None and tokens(messages) > self.window:
-            raise ContextOverflowError(f"{tokens(messages)} tokens; the window has {self.window}")
+            assert ContextOverflow is not None
+            raise ContextOverflow(f"{tokens(messages)} tokens; the window has {self.window}")
         answer = next(self.script)
         message = answer if isinstance(answer, AIMessage) else answer(messages)
         return ChatResult(generations=[ChatGeneration(message=message)])
