@@ -11,7 +11,7 @@ from langchain.agents.middleware import AgentMiddleware, AgentState, ModelReques
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
@@ -49,8 +49,7 @@ class LREState(AgentState[Any]):
     lre_state: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
 
 
-# Without type parameters, of which langchain has two or three, by version.
-class LREMiddleware(AgentMiddleware):
+class LREMiddleware(AgentMiddleware[Any, Any]):
     """Sends the model the messages it most likely still needs, verbatim, within a token budget.
 
     The system prompt, the tool definitions and the schema of a structured answer count against the budget. Only the
@@ -177,10 +176,9 @@ class LREMiddleware(AgentMiddleware):
         tokens = sum(map(self._tokens_of, request.tools))
         if request.response_format is not None:
             tokens += self._tokens_of(request.response_format)
-        system = getattr(request, "system_message", None)
-        if system is None and request.system_prompt:  # langchain 1.0 knows the text only
-            system = SystemMessage(request.system_prompt)
-        return tokens if system is None else tokens + self._evictor.message_cost(to_message(system), system)
+        if request.system_message is not None:
+            tokens += self._evictor.message_cost(to_message(request.system_message), request.system_message)
+        return tokens
 
     def _tokens_of(self, definition: Any) -> int:
         """What the definition of a tool or of a structured answer costs, counted once: it is the same on every call."""
