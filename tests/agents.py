@@ -25,9 +25,9 @@ from langchain_lre import to_message
 from lre_core.tokens import counter, message_tokens
 
 try:
-    from langchain_core.exceptions import ContextOverflowError
+    from langchain_core.exceptions import ContextOverflowError as ContextOverflowError
 except ImportError:  # langchain-core before 1.2.10
-    from langchain_lre.middleware import ContextOverflowError  # type: ignore[attr-defined]
+    from langchain_lre.middleware import ContextOverflowError as ContextOverflowError  # type: ignore[attr-defined]
 
 Answer = AIMessage | Callable[[list[BaseMessage]], AIMessage]
 
