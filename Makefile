@@ -11,9 +11,9 @@ demo: .venv/ready
 test: check
 	$(BIN)/pytest
 
-# The adapters' tests on the oldest versions they support: tests/oldest.txt.
+# The adapters' tests on the oldest versions they support: tests/oldest.txt. Those warn of their own deprecations.
 test-oldest: .venv-oldest/ready
-	.venv-oldest/bin/pytest tests/test_langchain*.py tests/test_llamaindex*.py
+	.venv-oldest/bin/pytest -W default::DeprecationWarning tests/test_langchain*.py tests/test_llamaindex*.py
 
 check: .venv/ready
 	$(BIN)/ruff format --check .

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import langchain_core.exceptions
 from histories import problems
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -25,9 +24,10 @@ from pydantic import ConfigDict, Field
 from langchain_lre import to_message
 from lre_core.tokens import counter, message_tokens
 
-ContextOverflow: type[Exception] | None = getattr(langchain_core.exceptions, "ContextOverflowError", None)
-"""langchain-core's error for a prompt that is too long; None in 1.1, which has no name for it."""
-
+try:
+    from langchain_core.exceptions import ContextOverflowError as ContextOverflowError
+except ImportError:  # langchain-core before 1.2.10
+    from langchain_lre.middleware import ContextOverflowError as ContextOverflowError  # type: ignore[attr-defined]
 
 Answer = AIMessage | Callable[[list[BaseMessage]], AIMessage]
 
@@ -60,8 +60,7 @@ class Scripted(BaseChatModel):
         assert refusals(messages) == []
         self.prompts.append(messages)
         if self.window is not None and tokens(messages) > self.window:
-            assert ContextOverflow is not None
-            raise ContextOverflow(f"{tokens(messages)} tokens; the window has {self.window}")
+            raise ContextOverflowError(f"{tokens(messages)} tokens; the window has {self.window}")
         answer = next(self.script)
         message = answer if isinstance(answer, AIMessage) else answer(messages)
         return ChatResult(generations=[ChatGeneration(message=message)])
