@@ -97,7 +97,7 @@ def test_a_note_does_not_part_a_system_message_from_the_one_before_it() -> None:
 
 
 def test_a_note_never_stands_as_the_message_to_answer() -> None:
-    history = shape("H AI*1 T1", size=60)
+    history = shape("H AI*1 T1 Tz", size=60)  # a result without a call is never sent
     view = noting(60, keep_recent=0, whole_turn=False).view(history)
     assert (view.kept, view.note) == ([0], None)
 
