@@ -3,13 +3,17 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test check bench scorers clean
+.PHONY: demo test test-oldest check bench scorers clean
 
 demo: .venv/ready
 	$(BIN)/python -m benchmarks.demo $(ARGS)
 
 test: check
 	$(BIN)/pytest
+
+# The adapters' tests on the oldest versions they support: tests/oldest.txt.
+test-oldest: .venv-oldest/ready
+	.venv-oldest/bin/pytest tests/test_langchain*.py tests/test_llamaindex*.py
 
 check: .venv/ready
 	$(BIN)/ruff format --check .
@@ -27,8 +31,15 @@ bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $@
 
+.venv-oldest/ready: pyproject.toml tests/oldest.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with make PYTHON=/path/to/python"; exit 2; }
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --upgrade pip
+	.venv-oldest/bin/python -m pip install --quiet --editable ".[dev]" --constraint tests/oldest.txt
+	@touch $@
+
 clean:
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 ifneq ($(filter bench,$(MAKECMDGOALS)),)
 %:

@@ -7,9 +7,8 @@ from typing import Unpack
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
-from langchain_lre.thinking import without_stale_thinking
-from langchain_lre.threads import Threads, agent_evictor
-from lre_core import Settings
+from langchain_lre.settings import Settings, evictor
+from langchain_lre.threads import Threads, shown
 
 __all__ = ["LREEdit"]
 
@@ -25,7 +24,7 @@ class LREEdit:
 
     Args:
         max_tokens: tokens the messages may take. An edit sees neither system prompt nor tools: they come on top.
-        **settings: those of `lre_core.Evictor`; `whole_turn` is off unless given, as in `LREMiddleware`.
+        **settings: `token_counter` and the other settings of `langchain_lre.Settings`.
 
     Raises:
         lre_core.InvalidSetting: a budget or a setting out of range.
@@ -33,7 +32,7 @@ class LREEdit:
     """
 
     def __init__(self, max_tokens: int, **settings: Unpack[Settings]) -> None:
-        self._evictor = agent_evictor(max_tokens, settings)
+        self._evictor = evictor(max_tokens, **settings)
         self._threads = Threads()
 
     def apply(self, messages: list[AnyMessage], *, count_tokens: Callable[[Sequence[BaseMessage]], int]) -> None:
@@ -45,4 +44,4 @@ class LREEdit:
                 Another counter is given as a setting.
         """
         view = self._threads.view(self._evictor, messages)
-        messages[:] = without_stale_thinking(messages, view.kept)  # type: ignore[assignment]
+        messages[:] = shown(messages, view)  # type: ignore[assignment]

@@ -7,9 +7,8 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 from langchain_core.messages import AnyMessage
 
-from langchain_lre.thinking import without_stale_thinking
-from langchain_lre.threads import Threads, agent_evictor
-from lre_core import Settings
+from langchain_lre.settings import Settings, evictor
+from langchain_lre.threads import Threads, shown
 
 __all__ = ["lre_pre_model_hook"]
 
@@ -32,7 +31,7 @@ def lre_pre_model_hook(max_tokens: int, **settings: Unpack[Settings]) -> Callabl
     Args:
         max_tokens: tokens the messages may take. A hook sees neither the prompt nor the tools of the agent: they come
             on top.
-        **settings: those of `lre_core.Evictor`; `whole_turn` is off unless given, as in `LREMiddleware`.
+        **settings: `token_counter` and the other settings of `langchain_lre.Settings`.
 
     Returns:
         A function from the graph's state to `llm_input_messages`, which are there on every call and never empty
@@ -42,12 +41,12 @@ def lre_pre_model_hook(max_tokens: int, **settings: Unpack[Settings]) -> Callabl
         lre_core.InvalidSetting: a budget or a setting out of range.
         lre_core.UnknownScorer: no bundled scorer of that name, and no file.
     """
-    evictor, threads = agent_evictor(max_tokens, settings), Threads()
+    chosen, threads = evictor(max_tokens, **settings), Threads()
 
     def evict_messages(state: HookState) -> dict[str, Any]:
-        view = threads.view(evictor, state["messages"], state.get("lre_state"))
+        view = threads.view(chosen, state["messages"], state.get("lre_state"))
         return {
-            "llm_input_messages": without_stale_thinking(state["messages"], view.kept),
+            "llm_input_messages": shown(state["messages"], view),
             "lre_state": view.state,
         }
 

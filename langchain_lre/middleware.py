@@ -11,15 +11,16 @@ from langchain.agents.middleware import AgentMiddleware, AgentState, ModelReques
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
 from langchain_lre.messages import to_message
-from langchain_lre.thinking import without_stale_thinking
-from langchain_lre.threads import Threads, agent_evictor
-from lre_core import Evictor, InvalidSetting, Settings, View
+from langchain_lre.recall import recall_tool
+from langchain_lre.settings import Settings, evictor
+from langchain_lre.threads import STATE_KEY, Threads, shown
+from lre_core import Evictor, InvalidSetting, View
 
 try:
     from langchain.agents.middleware.types import ExtendedModelResponse
@@ -35,9 +36,10 @@ except ImportError:  # langchain-core before 1.2 has no one name for it
 
 __all__ = ["LREMiddleware"]
 
-STATE_KEY = "lre_state"
 RETRY_SHARE = 2 / 3
 """How much of a prompt that was too long for the model is sent when it is tried again."""
+RECALLED_SHARE, RECALLED_TOKENS = 1 / 4, 2_000
+"""What one answer of the recall tool may take: a share of the budget, and not more than that many tokens."""
 KNOWN_DEFINITIONS = 1_024
 
 
@@ -47,7 +49,7 @@ class LREState(AgentState[Any]):
     lre_state: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
 
 
-class LREMiddleware(AgentMiddleware[Any, Any, Any]):
+class LREMiddleware(AgentMiddleware[Any, Any]):
     """Sends the model the messages it most likely still needs, verbatim, within a token budget.
 
     The system prompt, the tool definitions and the schema of a structured answer count against the budget. Only the
@@ -66,29 +68,34 @@ class LREMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Args:
         max_tokens: tokens a prompt may take, or a fraction of the model's `profile["max_input_tokens"]`.
+        recall: give the model a tool, `recall`, that searches what has left its view in this thread, and answers with
+            it word for word, in at most a quarter of the budget. Needs the `recall` extra.
         name: of this middleware in the graph.
-        **settings: those of `lre_core.Evictor`. `whole_turn` is off unless given: an agent's run is often one long
-            turn, so finished tool steps older than the recent window compete for the budget like everything else.
+        **settings: `token_counter` and the other settings of `langchain_lre.Settings`.
 
     Raises:
         lre_core.InvalidSetting: a budget or a setting out of range; on a call, that the model has no profile to take
             a fraction of.
         lre_core.UnknownScorer: no bundled scorer of that name, and no file.
+        lre_core.MissingExtra: `recall` without bm25s.
     """
 
     state_schema = LREState
 
-    def __init__(self, max_tokens: float, *, name: str = "LREMiddleware", **settings: Unpack[Settings]) -> None:
+    def __init__(
+        self, max_tokens: float, *, recall: bool = False, name: str = "LREMiddleware", **settings: Unpack[Settings]
+    ) -> None:
         super().__init__()
         if isinstance(max_tokens, float) and not 0 < max_tokens < 1:
             raise InvalidSetting(f"max_tokens is {max_tokens}; it must be a whole number or a fraction between 0 and 1")
-        self.tools = []
         self.max_tokens = max_tokens
         self._name = name
         # Where the budget is a fraction this one only checks the settings and counts.
-        self._evictor = agent_evictor(max_tokens if isinstance(max_tokens, int) else 1, settings)
+        self._evictor = evictor(max_tokens if isinstance(max_tokens, int) else 1, **settings)
         self._evictors = {self._evictor.budget: self._evictor}
         self._threads = Threads()
+        room = int(RECALLED_SHARE * max_tokens) if isinstance(max_tokens, int) else RECALLED_TOKENS
+        self.tools = [recall_tool(self._threads, self._evictor, min(room, RECALLED_TOKENS))] if recall else []
         self._definitions: dict[int, tuple[object, int]] = {}
 
     @property
@@ -139,7 +146,7 @@ class LREMiddleware(AgentMiddleware[Any, Any, Any]):
 
     @staticmethod
     def _shown(request: ModelRequest[Any], view: View) -> ModelRequest[Any]:
-        return request.override(messages=without_stale_thinking(request.messages, view.kept))  # type: ignore[arg-type]
+        return request.override(messages=shown(request.messages, view))  # type: ignore[arg-type]
 
     @staticmethod
     def _with_state(request: ModelRequest[Any], response: ModelResponse[Any] | AIMessage, view: View) -> Any:
@@ -169,10 +176,9 @@ class LREMiddleware(AgentMiddleware[Any, Any, Any]):
         tokens = sum(map(self._tokens_of, request.tools))
         if request.response_format is not None:
             tokens += self._tokens_of(request.response_format)
-        system = getattr(request, "system_message", None)
-        if system is None and request.system_prompt:  # langchain 1.0 knows the text only
-            system = SystemMessage(request.system_prompt)
-        return tokens if system is None else tokens + self._evictor.message_cost(to_message(system), system)
+        if request.system_message is not None:
+            tokens += self._evictor.message_cost(to_message(request.system_message), request.system_message)
+        return tokens
 
     def _tokens_of(self, definition: Any) -> int:
         """What the definition of a tool or of a structured answer costs, counted once: it is the same on every call."""

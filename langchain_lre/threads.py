@@ -11,23 +11,24 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.config import get_config
 
 from langchain_lre.messages import to_message
-from lre_core import Evictor, Session, Settings, View
+from langchain_lre.thinking import without_stale_thinking
+from lre_core import Evictor, Recalled, Session, View
 
-__all__ = ["Thread", "Threads", "agent_evictor"]
+__all__ = ["STATE_KEY", "Thread", "Threads", "shown"]
+
+STATE_KEY = "lre_state"
+"""Where a graph's state keeps what was decided in a thread: plain JSON, private to the graph."""
 
 REMEMBERED = 64
 """Threads whose sessions are kept. One more costs its next call a reading of its whole history, nothing else."""
 
 
-def agent_evictor(max_tokens: int, settings: Settings) -> Evictor:
-    """An evictor for an agent's messages.
-
-    Unless it is set, `whole_turn` is off: an agent's run is often one long turn, so finished tool steps older than the
-    recent window compete for the budget like everything else.
-    """
-    settings.setdefault("whole_turn", False)
-    settings.setdefault("reader", to_message)
-    return Evictor(max_tokens, **settings)
+def shown(messages: Sequence[BaseMessage], view: View) -> list[BaseMessage]:
+    """What the model is given for a view of these messages: see `without_stale_thinking`; with the note, if any."""
+    given = without_stale_thinking(messages, view.kept)
+    if view.note is not None:
+        given.insert(next(at for at, message in enumerate(view.messages) if message is view.note), view.note)
+    return given
 
 
 class Thread:
@@ -48,12 +49,15 @@ class Thread:
         self._messages: list[BaseMessage] = []
         self._tokens = 0
 
-    def follows(self, evictor: Evictor, messages: Sequence[BaseMessage], state: Mapping[str, Any] | None) -> bool:
+    def serves(self, evictor: Evictor) -> bool:
+        """Whether it is that evictor's."""
+        return evictor is self._evictor
+
+    def follows(self, messages: Sequence[BaseMessage], state: Mapping[str, Any] | None) -> bool:
         """Whether these messages begin with those read so far, and the state, if given, is what was decided."""
         read = len(self._messages)
         return (
-            evictor is self._evictor
-            and (state is None or state == self._session.state)
+            (state is None or state == self._session.state)
             # Objects loaded anew from a checkpoint are equal; within a run they are the same, which is quick to see.
             and list(messages[:read]) == self._messages
         )
@@ -72,6 +76,10 @@ class Thread:
         view = self._session.view(reserved)
         self._messages, self._tokens = list(messages), view.tokens
         return view
+
+    def recall(self, query: str, k: int) -> list[Recalled]:
+        """What has left the view and shares words with the query; see `lre_core.Session.recall`."""
+        return self._session.recall(query, k)
 
     def _go_through(self, messages: Sequence[BaseMessage], reserved: int) -> None:
         """Reads messages, and decides at every one at which something has to go."""
@@ -113,11 +121,11 @@ class Threads:
             state: `View.state` of the call before, where the graph keeps it.
             reserved: tokens of the budget that the prompt spends elsewhere.
         """
-        key = _thread_id(), messages[0].id if messages else None
+        key = _key(messages)
         with self._lock:
             # Taken out while in use: a fork of the thread that runs at the same time makes one of its own.
             thread = self._threads.pop(key, None)
-        if thread is None or not thread.follows(evictor, messages, state):
+        if thread is None or not thread.serves(evictor) or not thread.follows(messages, state):
             thread = Thread(evictor, state)
         view = thread.view(messages, reserved)
         with self._lock:
@@ -125,6 +133,29 @@ class Threads:
             while len(self._threads) > REMEMBERED:
                 self._threads.popitem(last=False)
         return view
+
+    def recall(
+        self, evictor: Evictor, messages: Sequence[BaseMessage], state: Mapping[str, Any] | None, query: str, k: int
+    ) -> list[Recalled]:
+        """Units of a history that are out of view and share words with the query, best first; nothing is decided.
+
+        Args:
+            evictor: makes the view anew where the session of the last call is not there any more.
+            messages: the thread's whole history, oldest first.
+            state: `View.state` of the last call, where the graph keeps it.
+            query: words of what is looked for.
+            k: how many units at most.
+        """
+        with self._lock:
+            thread = self._threads.get(_key(messages))
+        if thread is None or not thread.follows(messages, state):
+            thread = Thread(evictor, state)
+            thread.view(messages)
+        return thread.recall(query, k)
+
+
+def _key(messages: Sequence[BaseMessage]) -> tuple[str | None, str | None]:
+    return _thread_id(), messages[0].id if messages else None
 
 
 def _thread_id() -> str | None:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from lre_core.reading import Reading
 
-__all__ = ["Alive", "Everything"]
+__all__ = ["Alive", "Gathered"]
 
 
-class Everything(NamedTuple):
-    """All that is alive and may be sent: the caller's objects, their indexes in the history, their tokens."""
+class Gathered(NamedTuple):
+    """Messages to show: the caller's objects, their indexes in the history, what they cost."""
 
     messages: list[Any]
     kept: list[int]
@@ -43,7 +43,7 @@ class Alive:
             self.units.pop()
         self.units += range(first, len(self._history.units))
 
-    def everything(self, budget: int) -> Everything | None:
+    def everything(self, budget: int) -> Gathered | None:
         """The view of all that is alive; None where it exceeds the budget, or no human message opens it."""
         self._gather()
         if not self._opened or self._tokens > budget:
@@ -55,7 +55,7 @@ class Alive:
         messages, kept = list(self._messages), list(self._kept)
         for unit in tail:
             self._append(unit, messages, kept)
-        return Everything(messages, kept, tokens)
+        return Gathered(messages, kept, tokens)
 
     def _gather(self) -> None:
         """Takes in the units whose fate no later message changes."""

@@ -146,6 +146,7 @@ class Evictor:
 
         Raises:
             InvalidMessage: a message that cannot be read.
+            InvalidSetting: a state that is damaged or none, a reserve that is not a whole number of 0 or more.
         """
         session = Session(self, state)
         session.append(messages)
@@ -155,7 +156,11 @@ class Evictor:
         """A history that grows: each new message costs its own length, and the prompt's prefix stays stable.
 
         Args:
-            state: of a session that is to go on; give it the same messages again.
+            state: of a session that is to go on; give it the same messages again. If they are not the same, a log
+                record says so and the view is chosen afresh.
+
+        Raises:
+            InvalidSetting: the state is damaged, or none.
         """
         return Session(self, state)
 

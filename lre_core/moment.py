@@ -29,6 +29,9 @@ class Moment:
         recall: searches it.
         lock: held while the history is read or grows.
         decision: what was decided, given the history as of this moment.
+
+    Attributes:
+        size: how many messages there were.
     """
 
     def __init__(
@@ -42,7 +45,6 @@ class Moment:
         self._history, self._evictor, self._recall, self._lock = history, evictor, recall, lock
         self._decision = decision
         self.size = len(history.messages)
-        """How many messages there were."""
         self._final = history.settled
         self._open = history.units[self._final :]
 

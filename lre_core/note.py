@@ -16,7 +16,7 @@ LARGEST = (999_999, 999_999_999)
 
 def chat_note(messages: int, tokens: int) -> dict[str, Any]:
     """The note as a chat dict. It is the user's: before the first human message anything else would be refused."""
-    return {"role": "user", "content": f"[{messages:,} earlier messages were left out here, {tokens:,} tokens]"}
+    return {"role": "user", "content": f"[Earlier messages left out here: {messages:,} ({tokens:,} tokens)]"}
 
 
 class Note(NamedTuple):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lre_core.alive import Alive
+from lre_core.alive import Alive, Gathered
 from lre_core.generations import Decision, decide
 from lre_core.moment import Moment
 from lre_core.note import Left, place
@@ -96,8 +96,9 @@ class Session:
             InvalidSetting: the query is not text, or k is not a whole number of 1 or more.
         """
         with self._lock:
-            self._resume()
             history = self._history
+            if len(history.messages) >= self._state.messages:
+                self._resume()
             there = {*history.sendable(self._alive.units), *range(history.settled, len(history.units))}
             return self._recall.search(
                 [unit for index, unit in enumerate(history.units) if index not in there], query, k
@@ -141,8 +142,7 @@ class Session:
         if everything is not None:
             alive = tuple(self._alive.units)
             moment = self._moment(lambda now: decide(now, alive, evictor, room, state.units))
-            messages, kept, tokens = everything
-            return self._show(messages, kept, tokens, tokens, budget, self._left, lambda: state, moment), None
+            return self._show(everything, everything.tokens, budget, self._left, lambda: state, moment), None
         decision = decide(history, self._alive.units, evictor, room, state.units)
         if decision.evicted:
             staying = self._staying(decision)
@@ -180,22 +180,20 @@ class Session:
         """The view of a decision."""
         history = self._history
         kept = [index for unit in decision.kept for index in range(history.units[unit].start, history.units[unit].stop)]
-        messages = [history.messages[index] for index in kept]
-        moment = self._moment(lambda _: decision)
-        return self._show(messages, kept, decision.tokens, decision.spent, budget, left, state, moment)
+        shown = Gathered([history.messages[index] for index in kept], kept, decision.tokens)
+        return self._show(shown, decision.spent, budget, left, state, self._moment(lambda _: decision))
 
     def _show(
         self,
-        messages: list[Any],
-        kept: list[int],
-        tokens: int,
+        shown: Gathered,
         spent: int,
         budget: int,
         left: Left,
         state: Callable[[], State],
         moment: Moment,
     ) -> View:
-        """A view of these messages, with a note among them if one is asked for and fits."""
+        """A view of what is shown, with a note among it if one is asked for and fits."""
+        messages, kept, tokens = shown
         note = self._evictor.note_of(left) if left.messages else None
         if note is not None:
             at = place(self._history, kept, left)
@@ -209,7 +207,9 @@ class Session:
     def _eviction(self, decision: Decision, view: View) -> Eviction | None:
         """What a decision made leave, if anything."""
         history = self._history
-        leaving = [unit for unit in decision.evicted if decision.reasons[unit] not in NEVER_SHOWN]
+        # A step that a late result may still change is left out for now, and competes again.
+        final = [unit for unit in decision.evicted if unit < decision.settled]
+        leaving = [unit for unit in final if decision.reasons[unit] not in NEVER_SHOWN]
         if not leaving:
             return None
         units = [history.units[unit] for unit in leaving]

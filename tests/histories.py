@@ -20,6 +20,8 @@ CALL_BLOCKS = ("tool_use", "tool_call", "function_call")
 RESULT_BLOCKS = ("tool_result", "function_call_output")
 TEXT = "the order of 14 books for Mara was refunded why? ORD_2291 error: token tk-77f1 denied, see a@b.io 注文は明日"
 VOCABULARY = TEXT.split()
+TOOLS = ("look_up", "search", "sign_in")
+BY_TOOL: list[dict[str, Any]] = [{}, {}, {"keep_tools": ["sign_in"], "exclude_tools": ["search"]}]
 
 
 def system(text: str, role: str = "system") -> Chat:
@@ -37,7 +39,7 @@ def assistant(text: str) -> Chat:
 def calling(*ids: str | None, text: str | None = None, arguments: str = "{}") -> Chat:
     """An assistant message with one call an id; None stands for a call to which the provider gave none."""
     function = {"name": "look_up", "arguments": arguments}
-    calls = [{"type": "function", "function": function} | ({} if id is None else {"id": id}) for id in ids]
+    calls = [{"type": "function", "function": dict(function)} | ({} if id is None else {"id": id}) for id in ids]
     return {"role": "assistant", "content": text, "tool_calls": calls}
 
 
@@ -143,6 +145,8 @@ def unpaired(calls: list[str | None], answers: list[str | None]) -> tuple[list[s
 class Facts:
     """What the promises speak of, as sets of indexes into a history; told from `group` alone.
 
+    Given an evictor, with what its `exclude_tools` leave out.
+
     Attributes:
         units: the history's units.
         human: whether it holds a human message.
@@ -151,11 +155,12 @@ class Facts:
         open: the run of calls and results at the very end, if it lacks a result: the next may make one step of it all.
         refused: what no provider takes: orphan results, and calls without all results unless they wait.
         greeting: what is said before the first human message, by anyone but the system.
+        spent: steps of nothing but excluded tools, once the model has seen their results.
         sendable: all the rest, which may be sent.
         turn: the current turn, from the last human message on; nothing where no human message is.
     """
 
-    def __init__(self, history: list[Chat]) -> None:
+    def __init__(self, history: list[Chat], evictor: Evictor | None = None) -> None:
         self._history = history
         self.units = group(history)
         self.systems = {unit.start for unit in self.units if unit.role == "system"}
@@ -168,7 +173,8 @@ class Facts:
         self.waiting = indexes(ends)
         self.refused = indexes(unit for unit in self.units if not unit.complete) - self.waiting
         self.greeting = set(range(humans[0] if humans else 0)) - self.systems
-        self.sendable = set(range(len(history))) - self.refused - self.greeting
+        self.spent = indexes(self._spent(evictor, max(humans, default=-1))) if evictor else set()
+        self.sendable = set(range(len(history))) - self.refused - self.greeting - self.spent
         self.turn = {index for index in self.sendable if humans and index >= humans[-1]}
 
     def _open(self) -> set[int]:
@@ -180,12 +186,31 @@ class Facts:
         tail = [unit for unit in self.units if unit.start >= start]
         return set() if all(unit.complete for unit in tail) else indexes(tail)
 
+    def _spent(self, evictor: Evictor, last_human: int) -> Iterator[Unit]:
+        asked = self._asked(evictor)
+        for unit in self.units[:-1]:
+            called = {call.name for message in self._messages(unit) for call in as_message(message).calls}
+            seen = not evictor.whole_turn or last_human < 0 or unit.start < last_human
+            if called and called <= set(evictor.exclude_tools) and seen and not {unit.start} & (asked | self.open):
+                yield unit
+
+    def _messages(self, unit: Unit) -> list[Chat]:
+        return self._history[unit.start : unit.stop]
+
+    def _asked(self, evictor: Evictor) -> set[int]:
+        """What the caller pins, by message or by tool."""
+        pin = evictor.pin if callable(evictor.pin) else lambda message: False
+        return indexes(
+            unit
+            for unit in self.units
+            if any(map(pin, self._messages(unit)))
+            or any(call.name in evictor.keep_tools for m in self._messages(unit) for call in as_message(m).calls)
+        )
+
     def pinned(self, evictor: Evictor) -> set[int]:
         """System messages, what the caller pins, the current turn, calls that wait; as far as they can be sent."""
         turn = self.turn if evictor.whole_turn else self._essence()
-        pin = evictor.pin if callable(evictor.pin) else None
-        asked = [u for u in self.units if pin and any(map(pin, self._history[u.start : u.stop]))]
-        return (self.systems | self.waiting | turn | indexes(asked)) & self.sendable
+        return (self.systems | self.waiting | turn | self._asked(evictor)) & self.sendable
 
     def _essence(self) -> set[int]:
         """Of the current turn: the question, the first unit behind it if it thinks, and the newest."""
@@ -274,12 +299,22 @@ def histories(draw: st.DrawFn, *, least: int = 2, most: int = 9, broken: bool = 
     # A byte an episode, all in one draw: hypothesis is slow by the draw.
     for n, byte in enumerate(draw(st.binary(min_size=least, max_size=most))):
         make, size = episodes[byte % len(episodes)]
-        history += make(n, words(n, size))
+        history += with_tools(make(n, words(n, size)), n)
     for byte in draw(st.binary(max_size=2)) if broken else b"":
         edit, at = ALL_EDITS[byte % len(ALL_EDITS)]
         if at < len(history):
             edit(history, at)
     return history or [human("")]
+
+
+def with_tools(messages: list[Chat], n: int) -> list[Chat]:
+    """The same messages, whose calls go to the tools in turn."""
+    for message in messages:
+        blocks = [block for block in blocks_of(message) if block["type"] in CALL_BLOCKS]
+        functions = [call["function"] for call in message.get("tool_calls", ())]
+        for k, call in enumerate([*functions, *blocks, *filter(None, [message.get("function_call")])]):
+            call["name"] = TOOLS[(n + k) % len(TOOLS)]
+    return messages
 
 
 def quarter(text: str) -> int:
@@ -312,7 +347,13 @@ def evictors(**fixed: Any) -> st.SearchStrategy[Evictor]:
     }
     choices |= {name: [value] for name, value in fixed.items()}
     combinations = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
-    return st.sampled_from([Evictor(scorer=SCORER, token_counter=quarter, **chosen) for chosen in combinations])
+    return st.sampled_from(
+        [
+            Evictor(scorer=SCORER, token_counter=quarter, **tools | chosen)
+            for tools in BY_TOOL
+            for chosen in combinations
+        ]
+    )
 
 
 def growing(evictor: Evictor, history: list[Chat]) -> Iterator[tuple[list[Chat], View]]:

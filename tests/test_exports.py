@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,22 @@ import pytest
 import lre_core
 
 PACKAGES = ["lre_core", "langchain_lre", "llamaindex_lre"]
-HEAVY = ("sklearn", "scipy", "langchain", "langgraph", "llama_index", "rich", "typer", "tiktoken", "pydantic")
+HEAVY = ("sklearn", "scipy", "bm25s", "langchain", "langgraph", "llama_index", "rich", "typer", "tiktoken", "pydantic")
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """What stands in a module, within its `if` and `try` too, but not within its functions."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.ClassDef):
+            yield from statements(child)
 
 
 def defined(package: str) -> set[str]:
     """Public names that the package's `__init__` defines or takes from its own modules."""
     source = Path(str(importlib.import_module(package).__file__)).read_text(encoding="utf-8")
     names = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).split(".")[0] == package):
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Assign):

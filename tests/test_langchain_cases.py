@@ -226,3 +226,27 @@ def test_an_edit_changes_the_list_and_no_message_of_it() -> None:
     assert messages == before
     assert 1 < len(edited) < len(messages)
     assert all(any(message is own for own in messages) for message in edited)
+
+
+@every_adapter
+def test_a_note_says_what_was_left_out_and_costs_its_tokens(make: Maker) -> None:
+    model = Scripted(script=rounds(steps=6))
+    graph = make(model, [look], 900, note=True)
+    for n in range(3):
+        kept = run(graph, [HumanMessage(f"Look, {n}.")])
+    assert not any("left out" in str(message.content) for message in kept)
+    notes = [[text for _, text in texts(prompt) if "left out here" in text] for prompt in model.prompts]
+    assert notes[0] == []
+    assert all(len(note) <= 1 for note in notes)
+    assert sum(map(len, notes)) > 5
+    assert all(tokens(prompt) <= 900 for prompt in model.prompts)
+
+
+@every_adapter
+def test_steps_of_tools_to_keep_stay_and_of_tools_to_exclude_go(make: Maker) -> None:
+    script = [call(fetch, "f", size=3), *(call(look, f"call_{n}", shelf=n) for n in range(9)), AIMessage("Done.")]
+    for settings, stays in (({"keep_tools": ["fetch"]}, True), ({"exclude_tools": ["fetch"]}, False)):
+        model = Scripted(script=iter([message.model_copy() for message in script]))
+        run(make(model, [look, fetch], 700, **settings), [HumanMessage("Fetch, then look nine times.")])
+        assert "word word word" in str(model.prompts[1])
+        assert all(("word word word" in str(prompt)) == stays for prompt in model.prompts[2:])

@@ -26,7 +26,6 @@ from hypothesis import strategies as st
 from lre_core import Evictor, View, evict, group
 
 many = settings(max_examples=500)
-some = settings(max_examples=200)
 
 ROOMY = 10**9
 
@@ -60,7 +59,7 @@ def test_promise_1_what_the_caller_does_with_a_view_changes_no_later_one() -> No
 
 
 def assert_within_budget(history: list[Chat], evictor: Evictor, view: View) -> None:
-    facts = Facts(history)
+    facts = Facts(history, evictor)
     pinned = facts.pinned(evictor)
     assert pinned <= set(view.kept)
     assert view.tokens == facts.cost(view.kept)
@@ -88,7 +87,7 @@ def test_promise_2_a_session_stays_within_budget_at_every_message(history: list[
         assert_within_budget(prefix, evictor, view)
 
 
-@some
+@many
 @given(histories(least=4), evictors(), st.sampled_from([[0, 50], [0, 0, 400], [200, 0, 0, 0, 20]]))
 def test_promise_2_a_session_keeps_to_what_is_left_beside_the_reserved(
     history: list[Chat], evictor: Evictor, reserved: list[int]
@@ -106,7 +105,7 @@ def test_promise_2_a_session_keeps_to_what_is_left_beside_the_reserved(
 def test_promise_2_in_scope_history_the_budget_covers_what_is_older_than_the_window(
     history: list[Chat], evictor: Evictor
 ) -> None:
-    facts = Facts(history)
+    facts = Facts(history, evictor)
     window = indexes(facts.units[max(0, len(facts.units) - evictor.keep_recent) :])
     for view in (evictor.view(history), evictor.view(history, {})):
         assert window & facts.sendable <= set(view.kept)
@@ -119,7 +118,7 @@ def test_promise_2_in_scope_history_the_budget_covers_what_is_older_than_the_win
 @many
 @given(histories(), evictors(pin=None))
 def test_promise_2_the_recent_window_stays_while_it_fits(history: list[Chat], evictor: Evictor) -> None:
-    facts = Facts(history)
+    facts = Facts(history, evictor)
     kept, pinned = set(evictor.view(history).kept), facts.pinned(evictor)
     # A human message may have to come along to open the view: whichever it is, there is room for it here.
     opener = max((facts.cost([unit.start]) for unit in facts.units if unit.role == "human"), default=0)
@@ -130,10 +129,10 @@ def test_promise_2_the_recent_window_stays_while_it_fits(history: list[Chat], ev
         assert room < 0 or members <= kept
 
 
-@some
-@given(histories(most=6), evictors(keep_recent=0, pin=None, whole_turn=True))
+@many
+@given(histories(most=6), evictors(keep_recent=0, pin=None, keep_tools=(), whole_turn=True))
 def test_promise_2_no_other_choice_that_fits_scores_higher(history: list[Chat], evictor: Evictor) -> None:
-    facts = Facts(history)
+    facts = Facts(history, evictor)
     pinned = facts.pinned(evictor)
     assume(facts.human and facts.cost(pinned) <= evictor.budget)
     view = evictor.view(history)
@@ -172,9 +171,12 @@ def test_promise_2_a_message_of_a_megabyte_is_counted_and_left_out_or_pinned(tex
     assert alone.tokens > 2_000
 
 
-def assert_valid(history: list[Chat], view: View, alive: set[int]) -> None:
+LARGE = [human("order 14 " * 120_000), assistant("x" * 1_000_000), result("call_1", "注文は明日" * 200_000)]
+
+
+def assert_valid(history: list[Chat], evictor: Evictor, view: View, alive: set[int]) -> None:
     """A provider takes the view, unless of what has not left before (`alive`) nothing could be sent at all."""
-    facts = Facts(history)
+    facts = Facts(history, evictor)
     kept = set(view.kept)
     assert facts.systems <= kept
     assert kept - facts.systems or facts.systems == set(range(len(history)))
@@ -186,7 +188,7 @@ def assert_valid(history: list[Chat], view: View, alive: set[int]) -> None:
 @many
 @given(histories(), evictors())
 def test_promise_3_a_provider_accepts_the_view(history: list[Chat], evictor: Evictor) -> None:
-    assert_valid(history, evictor.view(history), set(range(len(history))))
+    assert_valid(history, evictor, evictor.view(history), set(range(len(history))))
 
 
 @many
@@ -194,7 +196,21 @@ def test_promise_3_a_provider_accepts_the_view(history: list[Chat], evictor: Evi
 def test_promise_3_a_provider_accepts_every_view_of_a_session(history: list[Chat], evictor: Evictor) -> None:
     before: list[int] = []
     for prefix, view in growing(evictor, history):
-        assert_valid(prefix, view, {*before, len(prefix) - 1})
+        assert_valid(prefix, evictor, view, {*before, len(prefix) - 1})
+        before = view.kept
+
+
+@settings(max_examples=60)
+@given(histories(most=5), evictors(), st.sampled_from(LARGE), st.integers(0, 20))
+def test_promises_1_to_3_hold_with_a_message_of_a_megabyte_anywhere(
+    history: list[Chat], evictor: Evictor, large: Chat, at: int
+) -> None:
+    history.insert(at % (len(history) + 1), large)
+    before: list[int] = []
+    for prefix, view in growing(evictor, history):
+        assert_verbatim(prefix, view)
+        assert_within_budget(prefix, evictor, view)
+        assert_valid(prefix, evictor, view, {*before, len(prefix) - 1})
         before = view.kept
 
 
@@ -211,7 +227,7 @@ def test_promise_3_a_step_is_whole_or_absent(history: list[Chat], evictor: Evict
 @given(histories(most=7), evictors(whole_turn=True))
 def test_promise_3_the_current_turn_is_untouched(history: list[Chat], evictor: Evictor) -> None:
     for view in (evictor.view(history), evictor.view(history, {})):
-        assert Facts(history).turn <= set(view.kept)
+        assert Facts(history, evictor).turn <= set(view.kept)
 
 
 @many

@@ -4,7 +4,7 @@ import copy
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 from unittest import TestCase
@@ -14,7 +14,7 @@ from histories import SCORER, Chat, Facts, assistant, evictors, growing, histori
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lre_core import Evictor
+from lre_core import Eviction, Evictor, Unit
 
 many = settings(max_examples=500)
 
@@ -108,6 +108,11 @@ def test_promise_5_a_history_changed_behind_the_state_is_noticed(
     assert all(message is changed[index] for message, index in zip(chosen.messages, chosen.kept, strict=True))
 
 
+def indexes_of(units: Iterable[Unit]) -> list[int]:
+    """The messages of these units, in order."""
+    return [index for unit in units for index in range(unit.start, unit.stop)]
+
+
 def chat(messages: int) -> list[Chat]:
     """A chat of different messages that all cost the same: 25 tokens under `quarter`."""
     speakers = (human, assistant)
@@ -186,25 +191,50 @@ def test_promise_6_no_token_is_counted_twice_and_no_pin_asked_twice() -> None:
     assert counted == Counter(message["content"] for message in history)
 
 
-def test_promise_6_threads_that_append_at_once_lose_nothing() -> None:
-    session = Evictor(10**9, SCORER, token_counter=quarter).session()
+@pytest.mark.parametrize("budget", [10**9, 400])
+def test_promise_6_threads_that_append_at_once_lose_nothing(budget: int) -> None:
+    said: dict[int, Chat] = {}
+
+    def left(eviction: Eviction) -> None:
+        said.update(zip(indexes_of(eviction.units), eviction.messages, strict=True))
+
+    session = Evictor(budget, SCORER, token_counter=quarter, on_evict=left).session()
     session.append([human("start")])
     said_by = {thread: [f"{thread} {n}" for n in range(100)] for thread in range(4)}
 
     def speak(texts: list[str]) -> None:
         for text in texts:
             session.append([human(text), assistant(f"{text} done")])
-            assert session.view().kept
+            assert session.view().tokens <= budget
 
     threads = [threading.Thread(target=speak, args=(texts,)) for texts in said_by.values()]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    said = [message["content"] for message in session.view().messages]
-    assert said[0] == "start"
-    assert len(said) == 1 + 2 * 4 * 100
-    for text, answer in zip(said[1::2], said[2::2], strict=True):
+    view = session.view()
+    assert bool(said) == (budget == 400)
+    assert said.keys().isdisjoint(view.kept)
+    said.update(zip(view.kept, view.messages, strict=True))
+    assert sorted(said) == list(range(1 + 2 * 4 * 100))
+    texts = [said[index]["content"] for index in sorted(said)]
+    assert texts[0] == "start"
+    for text, answer in zip(texts[1::2], texts[2::2], strict=True):
         assert answer == f"{text} done"
-    for texts in said_by.values():
-        assert [text for text in said if text in set(texts)] == texts
+    for own in said_by.values():
+        assert [text for text in texts if text in set(own)] == own
+
+
+IN_VIEW = {"pinned", "recent", "opens", "fits", "tenured", "scored in"}
+
+
+@many
+@given(histories(least=4, most=7), evictors())
+def test_promise_6_what_is_gathered_as_messages_come_is_what_deciding_afresh_gives(
+    history: list[Chat], evictor: Evictor
+) -> None:
+    # A view that fits is put together from what was gathered before; its reasons are decided over the whole of it.
+    for _, view in growing(evictor, history):
+        reasons = {unit: view.reason(unit) for unit in range(len(view.units))}
+        shown = {unit for unit, reason in reasons.items() if reason in IN_VIEW}
+        assert view.kept == [index for unit in sorted(shown) for index in indexes_of([view.units[unit]])]
