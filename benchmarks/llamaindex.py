@@ -29,6 +29,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.memory.types import BaseMemory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -123,15 +124,15 @@ def scaled(row: Row, size: int) -> Row:
 
 def shown(rows: list[Row]) -> Table:
     """The rows as a table, each time beside that of `ChatMemoryBuffer` at the same size."""
-    table = Table(title="Time of get(), milliseconds")
+    table = Table(title="Time of get() after n messages, milliseconds", box=box.SIMPLE)
     table.add_column("memory", no_wrap=True)
-    for heading in ("messages", "first", "get()", "slowest", "shown", "faster"):
-        table.add_column(heading, justify="right")
+    for heading in ("n", "first", "get()", "slowest", "shown", "faster"):
+        table.add_column(heading, justify="right", no_wrap=True)
     original = {row.messages: row.get_ms for row in rows if row.memory == "ChatMemoryBuffer"}
     for row in rows:
         mark = "~" if row.extrapolated else ""
         times = (
-            f"{mark}{ms:,.0f}" if ms >= 100 else f"{mark}{ms:,.2f}" for ms in (row.first_ms, row.get_ms, row.slowest_ms)
+            f"{mark}{ms:,.0f}" if ms >= 100 else f"{mark}{ms:.2f}" for ms in (row.first_ms, row.get_ms, row.slowest_ms)
         )
         ratio = f"{original[row.messages] / row.get_ms:,.0f}" if row.messages in original else ""
         table.add_row(row.memory, f"{row.messages:,}", *times, str(row.shown), ratio)

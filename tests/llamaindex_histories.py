@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pytest
 from histories import CALL_BLOCKS, RESULT_BLOCKS, Chat, blocks_of, problems, words
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
@@ -93,6 +95,17 @@ def tool_turn(n: int, result: str = "found", calls: int = 1) -> list[ChatMessage
         *(ChatMessage(role="tool", content=f"{result} {id}", additional_kwargs={"tool_call_id": id}) for id in ids),
         ChatMessage(role="assistant", content=f"number {n} is here"),
     ]
+
+
+UNCLOSED = pytest.mark.filterwarnings("ignore:Exception ignored in", "ignore::ResourceWarning")
+"""LlamaIndex's stores have no way to close their connections."""
+
+
+@pytest.fixture(autouse=True)
+def unclosed() -> Iterator[None]:
+    """Drops a test's connections while the warnings about them are ignored, in the modules that import it."""
+    yield
+    gc.collect()
 
 
 class WritingStore(BaseChatStore):

@@ -32,9 +32,13 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-def report(n: int) -> str:
-    """Finds 500 words."""
-    return words(0, 500) + f" number {n}"
+def report_of(size: int) -> FunctionTool:
+    """A tool that finds so many words."""
+
+    def find(n: int) -> str:
+        return words(n, size)
+
+    return FunctionTool.from_defaults(find, name="look_up", description="Finds words.")
 
 
 def made(kind: type[BaseWorkflowAgent], model: Model, **settings: Any) -> Any:
@@ -111,7 +115,7 @@ def test_case_20_six_results_of_500_words_in_one_run_at_600_tokens(
 ) -> None:
     def run(kind: type[BaseWorkflowAgent], **settings: Any) -> tuple[Model, ChatMemoryBuffer]:
         asked, memory = model(steps=6), forgetful()
-        tools = [FunctionTool.from_defaults(report, name="look_up")]
+        tools = [report_of(500)]
         asyncio.run(work(made(kind, asked, tools=tools, streaming=streaming, **settings), memory, ["look up all"]))
         return asked, memory
 
@@ -124,7 +128,10 @@ def test_case_20_six_results_of_500_words_in_one_run_at_600_tokens(
         # System prompt, question and the newest step, word for word.
         assert prompt[: question + 1] == whole[: question + 1]
         assert len(prompt) == question + 1 + (2 if n else 0)
-        assert words(0, 500)[:40] in str(prompt[-1].content) or not n
+        if n:
+            found = str(prompt[-1].content)
+            assert len(found.split()) >= 500
+            assert found.removeprefix("Observation: ") in str(memory.get_all())
     assert tokens(memory.get_all()) >= 6 * 500
     assert [message.role for message in memory.get_all()] == [message.role for message in theirs.get_all()]
 
@@ -280,6 +287,20 @@ def test_what_the_caller_pins_stays() -> None:
 
     assert first_result_is_there(pin=first_result)
     assert not first_result_is_there()
+
+
+@pytest.mark.parametrize(("original", "ours", "model"), KINDS)
+def test_a_note_says_that_steps_were_left_out_and_is_never_stored(
+    original: type[BaseWorkflowAgent], ours: type[BaseWorkflowAgent], model: type[Model]
+) -> None:
+    asked, memory = model(steps=12), forgetful()
+    asyncio.run(work(made(ours, asked, max_tokens=700, note=True, tools=[report_of(60)]), memory, ["look up all"]))
+    notes = [[message for message in prompt if "were left out here" in str(message.content)] for prompt in asked.sent]
+    assert notes[0] == []
+    assert len(notes[-1]) == 1
+    assert [found for prompt in asked.sent if (found := refused(prompt))] == []
+    assert max(map(tokens, asked.sent)) <= 700
+    assert "left out" not in str(memory.get_all())
 
 
 def test_a_pin_is_asked_of_messages_only_a_react_agents_steps_are_none() -> None:

@@ -112,6 +112,16 @@ def test_what_the_caller_pins_stays() -> None:
     assert said(40)[7] not in memory(said(40)).get()
 
 
+def test_a_note_says_how_much_is_not_shown_and_is_never_stored() -> None:
+    buffer = memory(said(40), note=True)
+    (note,) = (text for text in texts(buffer.get()) if "earlier messages were left out here" in str(text))
+    missing = len(buffer.get_all()) - (len(buffer.get()) - 1)
+    assert str(note).startswith(f"[{missing} ")
+    assert note not in texts(buffer.get_all())
+    assert tokens(buffer.get()) <= LIMIT
+    assert "left out" not in str(memory(said(2), note=True).get())
+
+
 # Valid, within the limit, changing nothing
 
 

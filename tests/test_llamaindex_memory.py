@@ -14,18 +14,32 @@ from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.memory import BaseMemoryBlock, InsertMethod, Memory, StaticMemoryBlock
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 from llama_index.core.workflow import Context
-from llamaindex_histories import LIMIT, QUESTIONS, Model, look_up, refused, said, texts, tokens, tool_turn, work
+from llamaindex_histories import (
+    LIMIT,
+    QUESTIONS,
+    UNCLOSED,
+    Model,
+    look_up,
+    refused,
+    said,
+    texts,
+    tokens,
+    tool_turn,
+    unclosed,
+    work,
+)
 from workflows.context.state_store import UnserializableKeyWarning
 
 import lre_core
 from llamaindex_lre import LREFunctionAgent, LREMemory
 
+__all__ = ["unclosed"]
+
 # A workflow looks at every attribute of its agents, at those that pydantic deprecates too.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
     pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince211"),
-    # LlamaIndex's store has no way to close its connections.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <function Connection.__del__"),
+    UNCLOSED,
 ]
 
 

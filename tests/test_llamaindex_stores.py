@@ -14,17 +14,14 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
 from llama_index.storage.chat_store.postgres import PostgresChatStore
 from llama_index.storage.chat_store.redis import RedisChatStore
-from llamaindex_histories import LIMIT, memory, refused, said, texts, tokens, tool_turn
+from llamaindex_histories import LIMIT, UNCLOSED, memory, refused, said, texts, tokens, tool_turn, unclosed
 
 import lre_core
 from llamaindex_lre import LREChatMemoryBuffer, LREMemory
 
-# Neither store has a way to close its connections.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Exception ignored in"),
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore:The garbage collector is trying to clean up"),
-]
+__all__ = ["unclosed"]
+
+pytestmark = UNCLOSED
 
 Open = Callable[[], BaseChatStore]
 tables = count()
