@@ -201,13 +201,13 @@ def test_one_history_of_several_is_chosen(tmp_path: Path) -> None:
     [
         (None, ": No such file or directory"),
         ("", ": the file is empty"),
-        ("[]", ": a history without messages"),
+        ("[]", ", line 1: a history without messages"),
         ('{"messages": []}', ", line 1: a history without messages"),
         (RUN.read_bytes().replace(b'"role": "assistant"', b'"role" "assistant"', 3), ", line 3: broken JSON: "),
         ('{"role": "user"}\n' * 6 + '{"role": "user", "content"}\n', ", line 7: broken JSON: "),
         (CHAT.read_bytes().replace(b"},\n", b"}\n", 3), ", line 5: broken JSON: expecting ',' delimiter"),
         ('{"role": "user"}\n{"content": "mine?"}\n', f", line 2: {NO_ROLE}"),
-        ('[{"role": "user"}, {"content": "mine?"}]', f", message 1: {NO_ROLE}"),
+        ('[{"role": "user"}, {"content": "mine?"}]', f", line 1, message 1: {NO_ROLE}"),
         ('{"role": "wizard"}', ", line 1: role 'wizard' is none of "),
         (b"\x89" + bytes(range(256)) * 40, ", line 1: not UTF-8 text"),
         (bytes(4096), ", line 1: broken JSON: "),
@@ -224,7 +224,10 @@ def test_a_log_that_cannot_be_read_is_refused_in_one_line(
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    assert refusal("evict", tmp_path, "--budget", 100) == f"lre: {tmp_path}: Is a directory"
+    assert (
+        refusal("evict", tmp_path, "--budget", 100)
+        == f"lre: {tmp_path}: no log there; a log's name ends in .json, .jsonl or .ndjson, perhaps with .gz or .zst"
+    )
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def evict(
         evictor = replace(evictor, whole_turn=False, token_counter=evictor.count)
         view = evictor.view(log.messages)
 
-    array = log.format == "json" if as_json is None else as_json
+    array = log.container == "json" if as_json is None else as_json
     typer.echo(_encoded(view.messages, array), nl=False)
     if not quiet:
         print_summary(view, log.messages, evictor, scorer)
