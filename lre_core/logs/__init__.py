@@ -6,5 +6,6 @@ chat stores; ATIF trajectories. JSON or JSON Lines, plain, gzip or zstd; a file,
 """
 
 from lre_core.logs.reader import Histories, History, read
+from lre_core.logs.sample import Sample
 
-__all__ = ["Histories", "History", "read"]
+__all__ = ["Histories", "History", "Sample", "read"]

@@ -84,7 +84,7 @@ def _call(record: Chat) -> Found:
     messages = _opening(request) + (request["messages"] if "messages" in request else _items(request["input"]))
     answer = [] if response is None else _answer(response)
     written = _format(messages + answer)
-    if isinstance(response, dict) and response.get("type") == "message" or "system" in request:
+    if (isinstance(response, dict) and response.get("type") == "message") or "system" in request:
         written = "anthropic"
     elif "messages" not in request:
         written = "openai-responses"
