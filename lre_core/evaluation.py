@@ -72,8 +72,8 @@ class Replay:
         units: the history's units.
         costs: (units,) tokens of each.
         prompts: for each policy its prompts. `everything` is the whole history so far. `recency` is trimmed anew for
-            every prompt: system messages, the newest human message, and the newest units that fit, opened by a human
-            one. `lre` is a session's view.
+            every prompt: system messages, the newest human message, and the newest units that fit, opened by the
+            human message they belong to. `lre` is a session's view.
         views: the views behind `prompts["lre"]`.
     """
 
@@ -137,18 +137,27 @@ class Replay:
 
     def _newest(self, size: int) -> list[int]:
         units, fixed, room = self._fixed(size)
-        recent: list[Unit] = []
+        recent: list[int] = []
         for index in reversed(range(len(units))):
             if index in fixed:
                 continue
-            room -= self.costs[index]
-            if room < 0:
+            if self.costs[index] > room:
                 break
-            recent.append(units[index])
-        chosen = sorted([*recent, *(units[index] for index in fixed)])
-        opening = next((unit.start for unit in chosen if unit.role == "human"), 0)
-        whole = [unit for unit in chosen if unit.start >= opening or unit.role == "system"]
-        return [message for unit in whole for message in range(unit.start, unit.stop)]
+            room -= self.costs[index]
+            recent.append(index)
+        # A provider wants a human message first: the one that what is kept belongs to, paid for like the rest.
+        while recent and (opener := self._opener(recent[-1], fixed)) is not None:
+            if self.costs[opener] <= room:
+                recent.append(opener)
+            else:
+                room += self.costs[recent.pop()]
+        return [index for unit in sorted({*recent, *fixed}) for index in range(*self.units[unit][:2])]
+
+    def _opener(self, first: int, fixed: set[int]) -> int | None:
+        """The human turn that must open a view of the fixed units and those from `first` on; None if none need to."""
+        opened = any(self.units[unit].role == "human" and unit <= first for unit in {first, *fixed})
+        earlier = (unit for unit in reversed(range(first)) if self.units[unit].role == "human")
+        return None if opened else next(earlier, None)
 
     def _hindsight(self, size: int, needed: Sequence[int]) -> float:
         """The largest share of the needed units that fits the budget beside what every prompt holds."""

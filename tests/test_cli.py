@@ -44,10 +44,10 @@ def write(path: Path, *histories: Sequence[object]) -> Path:
     return path
 
 
-def refusal(*arguments: object) -> str:
-    """The one line on stderr of a command that is refused."""
+def refusal(*arguments: object, code: int = 2) -> str:
+    """The one line on stderr of a command that is refused: 2 for how it was asked, 1 for what it was given."""
     result = lre(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
+    assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr.startswith("lre: ")
     assert result.stderr.count("\n") == 1
     return result.stderr.strip()
@@ -220,7 +220,7 @@ def test_a_log_that_cannot_be_read_is_refused_in_one_line(
     path = tmp_path / "log.jsonl.gz"
     if log is not None:
         path.write_bytes(log.encode() if isinstance(log, str) else log)
-    assert refusal("evict", path, "--budget", 100).startswith(f"lre: {path}{problem}")
+    assert refusal("evict", path, "--budget", 100, code=1).startswith(f"lre: {path}{problem}")
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
@@ -248,7 +248,8 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_setting_out_of_range_is_refused_in_one_line(settings: list[object], problem: str) -> None:
-    assert refusal("evict", RUN, *settings).startswith(f"lre: {problem}")
+    code = 1 if "--scorer" in settings and Path(str(settings[-1])).is_file() else 2
+    assert refusal("evict", RUN, *settings, code=code).startswith(f"lre: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -271,7 +272,10 @@ def test_version() -> None:
     assert lre("--version").stdout == f"lre {version('lre-memory')}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["evict"], ["scorers"]])
+COMMANDS = ["train", "eval", "simulate", "evict", "explain", "report", "scorers"]
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_every_help_has_an_example(command: list[str]) -> None:
     assert "Example: lre " in lre(*command, "--help").stdout
 
@@ -297,7 +301,7 @@ def test_the_installed_command_reads_standard_input_and_writes_utf_8_in_any_loca
     with RUN.open("rb") as log:
         log.readline()
         broken = run([command], "evict", "-", "--budget", 100, input=b'[{"role": "user"}\n' + log.read())
-    assert (broken.returncode, broken.stdout) == (2, b"")
+    assert (broken.returncode, broken.stdout) == (1, b"")
     assert broken.stderr.startswith(b"lre: standard input, line 2: broken JSON: ")
 
 

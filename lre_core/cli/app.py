@@ -12,6 +12,7 @@ import typer
 from lre_core.cli.evaluate import evaluate
 from lre_core.cli.evict import evict
 from lre_core.cli.explain import explain
+from lre_core.cli.report import report
 from lre_core.cli.scorers import scorers
 from lre_core.cli.simulate import simulate
 from lre_core.cli.train import train
@@ -46,7 +47,7 @@ def one_line_errors() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-for command in (train, evaluate, simulate, evict, explain, scorers):
+for command in (train, evaluate, simulate, evict, explain, report, scorers):
     name = "eval" if command is evaluate else command.__name__
     app.command(name)(one_line_errors()(command))
 

@@ -96,6 +96,6 @@ def _table(outcomes: dict[str, Outcome]) -> Table:
 def _sentence(simulation: Simulation) -> str:
     return (
         f"{simulation.histories:,} histories, {simulation.prompts:,} prompts; {simulation.outgrown:,} histories "
-        f"outgrow {simulation.budget:,} tokens. Evidence is from {simulation.moments:,} labelled moments. A prefix that "
+        f"outgrow {simulation.budget:,} tokens. Evidence is from {simulation.moments:,} moments. A prefix that "
         f"did not change costs {simulation.cached_price:g} of its tokens."
     )
