@@ -86,7 +86,9 @@ class Replay:
         self._behind = [0, *accumulate(tokens)]
         self._tokens = tokens
         sizes = [unit.start for unit in self.units if unit.role == "assistant" and unit.start > 0]
-        if self.units and self.units[-1].role != "assistant":
+        if self.units and (
+            self.units[-1].role != "assistant" or (self.units[-1].kind == "step" and self.units[-1].complete)
+        ):
             sizes.append(len(messages))
         self.views = self._session(sizes)
         self.prompts: dict[str, list[Prompt]] = {
@@ -146,18 +148,19 @@ class Replay:
             room -= self.costs[index]
             recent.append(index)
         # A provider wants a human message first: the one that what is kept belongs to, paid for like the rest.
-        while recent and (opener := self._opener(recent[-1], fixed)) is not None:
-            if self.costs[opener] <= room:
+        while recent and not self._opened(recent[-1], fixed):
+            earlier = (unit for unit in reversed(range(recent[-1])) if units[unit].role == "human")
+            opener = next(earlier, None)
+            if opener is not None and self.costs[opener] <= room:
                 recent.append(opener)
             else:
                 room += self.costs[recent.pop()]
-        return [index for unit in sorted({*recent, *fixed}) for index in range(*self.units[unit][:2])]
+        return [index for unit in sorted({*recent, *fixed}) for index in range(units[unit].start, units[unit].stop)]
 
-    def _opener(self, first: int, fixed: set[int]) -> int | None:
-        """The human turn that must open a view of the fixed units and those from `first` on; None if none need to."""
-        opened = any(self.units[unit].role == "human" and unit <= first for unit in {first, *fixed})
-        earlier = (unit for unit in reversed(range(first)) if self.units[unit].role == "human")
-        return None if opened else next(earlier, None)
+    def _opened(self, first: int, fixed: set[int]) -> bool:
+        """Whether a view of the fixed units and some from `first` on begins with a human turn, or has none at all."""
+        humans = [unit for unit in {first, *fixed} if self.units[unit].role == "human"]
+        return not humans or min(humans) <= first
 
     def _hindsight(self, size: int, needed: Sequence[int]) -> float:
         """The largest share of the needed units that fits the budget beside what every prompt holds."""
