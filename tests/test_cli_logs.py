@@ -13,7 +13,7 @@ import lre_core
 from lre_core import Scorer
 
 FIXTURES = Path(__file__).parent / "logs"
-THREADS = 24
+THREADS, STEPS = 21, 9
 
 
 def thread(n: int) -> list[dict[str, Any]]:
@@ -26,9 +26,9 @@ def thread(n: int) -> list[dict[str, Any]]:
 
     messages: list[dict[str, Any]] = [{"role": "user", "content": f"Please see to crate {n} at the quay."}]
     messages += step(0, {"who": "ines"}, f'{{"session": "dpt-{n:04}-{n * 7919 % 10007:05}"}}')
-    for at in range(1, 9):
-        messages += step(at, {"page": at}, f"bay {at}: rope, cloth, stove, {'paint ' * (at + n % 3)}all in order")
-    messages += step(9, {"session": f"dpt-{n:04}-{n * 7919 % 10007:05}"}, "sent")
+    for at in range(1, STEPS - 1):
+        messages += step(at, {"page": at}, f"bay {at}: rope, cloth, stove, {'paint ' * (8 + n % 3)}all in order")
+    messages += step(STEPS - 1, {"session": f"dpt-{n:04}-{n * 7919 % 10007:05}"}, "sent")
     return [*messages, {"role": "assistant", "content": "It is on its way."}]
 
 
@@ -56,13 +56,13 @@ def test_train_gives_a_scorer_a_card_and_a_verdict(trained: tuple[Path, Any]) ->
     assert (said["histories"], said["used"], said["skipped"], said["held_out"]) == (THREADS, THREADS, 0, THREADS)
     assert said["formats"] == {"openai": THREADS}
     assert 0 < said["needed"] < said["units"]
-    assert re.fullmatch(r"better than \w+ by 0\.\d\d ± 0\.\d\d AUC on 24 held-out histories", said["verdict"])
+    assert re.fullmatch(r"better than \w+ by 0\.\d\d ± 0\.\d\d AUC on 21 held-out histories", said["verdict"])
     assert set(said["auc"]) == {"lre", "recency", "random", "length", "salience"}
     assert all(row["low"] <= row["mean"] <= row["high"] for row in said["auc"].values())
     assert f"Verdict: {said['verdict']}." in result.stderr
     card = path.with_suffix(".md").read_text("utf-8")
     assert said["verdict"][1:] in card
-    assert f"24 threads of {THREADS} logged histories (openai {THREADS})" in card
+    assert f"{THREADS} threads of {THREADS} logged histories (openai {THREADS})" in card
 
 
 def test_a_trained_scorer_ranks_what_a_new_thread_needs_first(trained: tuple[Path, Any]) -> None:
@@ -171,16 +171,16 @@ def test_eval_ranks_with_a_scorer_as_it_is(logs: Path, trained: tuple[Path, Any]
 
 
 def test_simulate_shows_what_each_policy_kept_and_cost(logs: Path, trained: tuple[Path, Any]) -> None:
-    result = lre("simulate", logs, "--budget", 300, "--scorer", trained[0], "--json")
+    result = lre("simulate", logs, "--budget", 250, "--keep-recent", 2, "--scorer", trained[0], "--json")
     said = json.loads(result.stdout)
-    assert (said["used"], said["outgrown"], said["prompts"]) == (THREADS, THREADS, 11 * THREADS)
+    assert (said["used"], said["outgrown"], said["prompts"]) == (THREADS, THREADS, (STEPS + 1) * THREADS)
     policies = said["policies"]
     assert list(policies) == ["everything", "recency", "lre", "hindsight"]
     assert policies["everything"]["evidence"]["mean"] == policies["hindsight"]["evidence"]["mean"] == 1
     assert policies["recency"]["evidence"]["mean"] == 0
-    assert policies["lre"]["evidence"]["mean"] > 0.9
+    assert policies["lre"]["evidence"]["mean"] > 0.5
     assert policies["everything"]["over"] > 0 == policies["recency"]["over"] == policies["lre"]["over"]
-    assert max(policies[name]["peak"] for name in ("recency", "lre")) <= 300 < policies["everything"]["peak"]
+    assert max(policies[name]["peak"] for name in ("recency", "lre")) <= 250 < policies["everything"]["peak"]
     for name, policy in policies.items():
         assert name == "hindsight" or policy["tokens"] > policy["cost"] > 0
     assert "LRE session" in result.stderr
@@ -188,11 +188,11 @@ def test_simulate_shows_what_each_policy_kept_and_cost(logs: Path, trained: tupl
 
 def test_simulate_prices_what_is_cached_as_asked(logs: Path) -> None:
     whole = [
-        json.loads(lre("simulate", logs, "--budget", 300, "--cached-price", p, "--json", "-q").stdout) for p in (0, 1)
+        json.loads(lre("simulate", logs, "--budget", 250, "--cached-price", p, "--json", "-q").stdout) for p in (0, 1)
     ]
     assert whole[1]["policies"]["everything"]["cost"] == whole[1]["policies"]["everything"]["tokens"]
     assert whole[0]["policies"]["everything"]["cost"] < whole[1]["policies"]["everything"]["cost"] / 3
-    assert refusal("simulate", logs, "--budget", 300, "--cached-price", 2).startswith("lre: --cached-price is 2.0")
+    assert refusal("simulate", logs, "--budget", 250, "--cached-price", 2).startswith("lre: --cached-price is 2.0")
 
 
 def test_explain_says_for_every_unit_what_evict_did_and_what_drove_it() -> None:
@@ -227,7 +227,7 @@ def test_every_command_on_one_history_takes_every_format(file: str, tmp_path: Pa
 
 @pytest.mark.parametrize("command", ["eval", "simulate", "explain", "train"])
 def test_quiet_writes_nothing_on_stderr(command: str, logs: Path, tmp_path: Path) -> None:
-    budget = ["--budget", 300] if command in ("simulate", "explain") else []
+    budget = ["--budget", 250] if command in ("simulate", "explain") else []
     log = RUN if command == "explain" else logs
     extra = ["-o", tmp_path / "own.json", "--folds", 2, "--most", 3] if command == "train" else []
     result = lre(command, log, *budget, *extra, "--quiet", "--json")

@@ -292,7 +292,7 @@ def outcome(path: Path, skip_bad: bool = False) -> tuple[list[logs.History], int
     return found, histories.skipped, ""
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.lists(JSON_VALUES, min_size=1, max_size=4), st.booleans())
 def test_whatever_json_holds_is_read_or_refused(tmp_path_factory: Any, values: list[Any], skip: bool) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.jsonl"
@@ -307,7 +307,7 @@ def test_whatever_json_holds_is_read_or_refused(tmp_path_factory: Any, values: l
 FIXTURES = sorted(file.name for file in FOLDER.iterdir())
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.sampled_from(FIXTURES), st.data(), st.sampled_from([bytes, gzip.compress, zstandard.compress]))
 def test_a_log_damaged_anywhere_is_read_or_refused(
     tmp_path_factory: Any, file: str, choice: st.DataObject, pack: Any
@@ -322,7 +322,7 @@ def test_a_log_damaged_anywhere_is_read_or_refused(
     assert "\n" not in refusal
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.sampled_from(FIXTURES), st.data())
 def test_a_log_with_one_value_exchanged_is_read_or_refused(
     tmp_path_factory: Any, file: str, choice: st.DataObject
