@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from lre_core import logs
 from lre_core.errors import InvalidScorer, InvalidSetting
-from lre_core.eviction import BudgetScope, Evictor, View
+from lre_core.eviction import Evictor, View
 from lre_core.scorer import Scorer, bundled_scorers
 
 __all__ = [
@@ -75,7 +75,7 @@ def evictor_of(budget: int, scorer: str = "auto", keep_recent: int = 5, encoding
         raise InvalidScorer(f"{scorer}: {error.strerror}") from None
 
 
-def with_scope(evictor: Evictor, scope: BudgetScope) -> Evictor:
+def with_scope(evictor: Evictor, scope: Literal["view", "history"]) -> Evictor:
     """The same evictor, its budget over another part of the history."""
     return replace(evictor, budget_scope=scope)
 
