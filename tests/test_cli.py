@@ -233,9 +233,9 @@ def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        (["--budget", 0], "budget is 0; it must be at least 1 token"),
-        (["--budget", -5], "budget is -5; it must be at least 1 token"),
-        (["--budget", 9, "--keep-recent", -1], "keep_recent is -1; it must be 0 or more units"),
+        (["--budget", 0], "budget is 0; it must be "),
+        (["--budget", -5], "budget is -5; it must be "),
+        (["--budget", 9, "--keep-recent", -1], "keep_recent is -1; it must be "),
         (["--budget", 9, "--encoding", "rot13"], "no tiktoken encoding 'rot13'; there are "),
         (
             ["--budget", 9, "--scorer", "agnet"],

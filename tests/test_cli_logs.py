@@ -1,8 +1,12 @@
 """`lre train`, `eval`, `simulate` and `explain`: from a folder of logs to a scorer one can trust or refuse."""
 
+import contextlib
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -246,3 +250,54 @@ def test_a_log_cannot_write_to_the_terminal_through_any_command(tmp_path: Path) 
         assert result.exit_code == 0
         assert "\x1b" not in result.stderr + result.stdout
         assert "\x07" not in result.stderr + result.stdout
+
+
+def on_a_terminal(*arguments: object, **variables: str) -> tuple[str, str]:
+    """What the installed command writes on stdout, a pipe, and on stderr, a terminal."""
+    terminal, ours = os.openpty()
+    command = [sys.executable, "-c", "from lre_core.cli import main; main()", *map(str, arguments)]
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment |= {"TERM": "xterm-256color", "COLUMNS": "120"} | variables
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=ours, env=environment)
+    os.close(ours)
+    seen = bytearray()
+    with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+        while part := os.read(terminal, 4096):
+            seen += part
+    os.close(terminal)
+    assert process.stdout is not None
+    with process.stdout:
+        out = process.stdout.read()
+    assert process.wait() == 0
+    return out.decode(), seen.decode()
+
+
+def test_progress_is_for_terminals_and_for_those_who_want_it(logs: Path) -> None:
+    command = ["simulate", logs, "--budget", 250, "--json"]
+    out, seen = on_a_terminal(*command)
+    json.loads(out)
+    assert "reading, 21 histories" in seen
+    assert "replaying" in seen
+    assert "LRE session" in seen
+    assert on_a_terminal(*command, "--quiet")[1] == ""
+    assert "replaying" not in lre(*command).stderr
+
+
+def test_no_color_leaves_colours_out(logs: Path) -> None:
+    colour = re.compile(r"\x1b\[[\d;]*3[0-7][\d;]*m")
+    command = ["simulate", logs, "--budget", 250]
+    assert colour.search(on_a_terminal(*command)[1])
+    assert not colour.search(on_a_terminal(*command, NO_COLOR="1")[1])
+
+
+def test_a_shell_completes_commands_and_bundled_scorers() -> None:
+    def completed(line: str) -> list[str]:
+        variables = {"_LRE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+        code = "import sys; sys.argv = ['lre']; from lre_core.cli import main; main()"
+        finished = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | variables, capture_output=True, text=True, check=False
+        )
+        return finished.stdout.split()
+
+    assert completed("lre e") == ["eval", "evict", "explain"]
+    assert completed("lre evict x.json --scorer a") == ["auto", *lre_core.bundled_scorers()]
