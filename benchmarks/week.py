@@ -23,8 +23,8 @@ RUNS_A_DAY = 5
 app = typer.Typer(add_completion=False)
 
 
-def main(out: Annotated[Path, typer.Option(help="The folder the logs go to.")] = Path("logs")) -> None:
-    """Write the logs; the same on every machine."""
+def write(out: Path) -> int:
+    """Writes the logs, the same on every machine; how many threads they hold."""
     out.mkdir(parents=True, exist_ok=True)
     runs = [run for family in families.FAMILIES for run in families.histories(family, RUNS_A_DAY * len(DAYS))]
     for number, day in enumerate(DAYS):
@@ -33,7 +33,12 @@ def main(out: Annotated[Path, typer.Option(help="The folder the logs go to.")] =
             for run in runs[number :: len(DAYS)]
         ]
         (out / f"{day}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    typer.echo(f"{len(runs)} threads in {len(DAYS)} files in {out}", err=True)
+    return len(runs)
+
+
+def main(out: Annotated[Path, typer.Option(help="The folder the logs go to.")] = Path("logs")) -> None:
+    """Write the logs."""
+    typer.echo(f"{write(out)} threads in {len(DAYS)} files in {out}", err=True)
 
 
 app.command()(main)
