@@ -44,10 +44,10 @@ def write(path: Path, *histories: Sequence[object]) -> Path:
     return path
 
 
-def refusal(*arguments: object) -> str:
-    """The one line on stderr of a command that is refused."""
+def refusal(*arguments: object, code: int = 2) -> str:
+    """The one line on stderr of a command that is refused: 2 for how it was asked, 1 for what it was given."""
     result = lre(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
+    assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr.startswith("lre: ")
     assert result.stderr.count("\n") == 1
     return result.stderr.strip()
@@ -201,13 +201,13 @@ def test_one_history_of_several_is_chosen(tmp_path: Path) -> None:
     [
         (None, ": No such file or directory"),
         ("", ": the file is empty"),
-        ("[]", ": a history without messages"),
+        ("[]", ", line 1: a history without messages"),
         ('{"messages": []}', ", line 1: a history without messages"),
         (RUN.read_bytes().replace(b'"role": "assistant"', b'"role" "assistant"', 3), ", line 3: broken JSON: "),
         ('{"role": "user"}\n' * 6 + '{"role": "user", "content"}\n', ", line 7: broken JSON: "),
         (CHAT.read_bytes().replace(b"},\n", b"}\n", 3), ", line 5: broken JSON: expecting ',' delimiter"),
         ('{"role": "user"}\n{"content": "mine?"}\n', f", line 2: {NO_ROLE}"),
-        ('[{"role": "user"}, {"content": "mine?"}]', f", message 1: {NO_ROLE}"),
+        ('[{"role": "user"}, {"content": "mine?"}]', f", line 1, message 1: {NO_ROLE}"),
         ('{"role": "wizard"}', ", line 1: role 'wizard' is none of "),
         (b"\x89" + bytes(range(256)) * 40, ", line 1: not UTF-8 text"),
         (bytes(4096), ", line 1: broken JSON: "),
@@ -220,11 +220,14 @@ def test_a_log_that_cannot_be_read_is_refused_in_one_line(
     path = tmp_path / "log.jsonl.gz"
     if log is not None:
         path.write_bytes(log.encode() if isinstance(log, str) else log)
-    assert refusal("evict", path, "--budget", 100).startswith(f"lre: {path}{problem}")
+    assert refusal("evict", path, "--budget", 100, code=1).startswith(f"lre: {path}{problem}")
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    assert refusal("evict", tmp_path, "--budget", 100) == f"lre: {tmp_path}: Is a directory"
+def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
+    assert (
+        refusal("evict", tmp_path, "--budget", 100, code=1)
+        == f"lre: {tmp_path}: no log there; a log's name ends in .json, .jsonl or .ndjson, perhaps with .gz or .zst"
+    )
 
 
 @pytest.mark.parametrize(
@@ -245,7 +248,8 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_setting_out_of_range_is_refused_in_one_line(settings: list[object], problem: str) -> None:
-    assert refusal("evict", RUN, *settings).startswith(f"lre: {problem}")
+    code = 1 if "--scorer" in settings and "agnet" not in settings else 2
+    assert refusal("evict", RUN, *settings, code=code).startswith(f"lre: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -268,7 +272,10 @@ def test_version() -> None:
     assert lre("--version").stdout == f"lre {version('lre-memory')}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["evict"], ["scorers"]])
+COMMANDS = ["train", "eval", "simulate", "evict", "explain", "report", "scorers"]
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_every_help_has_an_example(command: list[str]) -> None:
     assert "Example: lre " in lre(*command, "--help").stdout
 
@@ -294,7 +301,7 @@ def test_the_installed_command_reads_standard_input_and_writes_utf_8_in_any_loca
     with RUN.open("rb") as log:
         log.readline()
         broken = run([command], "evict", "-", "--budget", 100, input=b'[{"role": "user"}\n' + log.read())
-    assert (broken.returncode, broken.stdout) == (2, b"")
+    assert (broken.returncode, broken.stdout) == (1, b"")
     assert broken.stderr.startswith(b"lre: standard input, line 2: broken JSON: ")
 
 

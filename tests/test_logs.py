@@ -61,22 +61,23 @@ def lines(*values: object) -> str:
         (lines(RECORD, RECORD, RECORD), "jsonl", 3),
         ("\n\n" + lines(RECORD) + "\n  \n" + lines(RECORD) + "\n", "jsonl", 2),
         (lines(*MESSAGES).replace("\n", "\r\n"), "jsonl", 1),
+        (lines(MESSAGES, MESSAGES), "jsonl", 2),
     ],
 )
 def test_every_shape_gives_the_same_messages(write: Write, log: str, format: str, histories: int) -> None:
     for content in (log, gzip.compress(log.encode()), b"\xef\xbb\xbf" + log.encode()):
         found = list(read(write(content)))
         assert [history.messages for history in found] == [MESSAGES] * histories
-        assert {history.format for history in found} == {format}
+        assert {history.container for history in found} == {format}
 
 
 def test_a_line_that_is_one_message_is_json_lines(write: Write) -> None:
     (history,) = read(write(lines(MESSAGES[0])))
-    assert (history.messages, history.format) == (MESSAGES[:1], "jsonl")
+    assert (history.messages, history.container) == (MESSAGES[:1], "jsonl")
 
 
 def test_one_history_in_one_line_is_json_lines_where_the_name_says_so(write: Write) -> None:
-    assert [next(read(write(lines(RECORD), name))).format for name in ("a.json", "a.jsonl", "a.ndjson.gz", "a")] == [
+    assert [next(read(write(lines(RECORD), name))).container for name in ("a.json", "a.jsonl", "a.ndjson.gz", "a")] == [
         "json",
         "jsonl",
         "jsonl",
@@ -86,7 +87,7 @@ def test_one_history_in_one_line_is_json_lines_where_the_name_says_so(write: Wri
 
 def test_one_message_on_a_line_of_its_own_inside_an_object_is_json(write: Write) -> None:
     (history,) = read(write('{"messages": [\n' + lines(MESSAGES[0]) + "]}\n"))
-    assert (history.messages, history.format) == (MESSAGES[:1], "json")
+    assert (history.messages, history.container) == (MESSAGES[:1], "json")
 
 
 def test_ids_and_questions_come_along(write: Write) -> None:
@@ -100,8 +101,8 @@ def test_ids_and_questions_come_along(write: Write) -> None:
 def test_fixtures_are_read() -> None:
     (run,) = read(FIXTURES / "agent_run.jsonl")
     (chat,) = read(str(FIXTURES / "chat.json"))
-    assert (run.format, run.messages[0]["role"], run.messages[-1]["role"]) == ("jsonl", "system", "user")
-    assert (chat.format, chat.id, len(chat.messages)) == ("json", "allotment-1", 14)
+    assert (run.container, run.messages[0]["role"], run.messages[-1]["role"]) == ("jsonl", "system", "user")
+    assert (chat.container, chat.id, len(chat.messages)) == ("json", "allotment-1", 14)
 
 
 def test_json_lines_are_never_in_memory_as_a_whole(write: Write) -> None:
@@ -151,8 +152,8 @@ NO_ROLE = {"content": "Who says so?"}
         ),
         ('[\n {"role": "user"},\n', ", line 2: broken JSON: expecting value at column 19, found the end"),
         (
-            json.dumps(MESSAGES) + "\n" + json.dumps(MESSAGES),
-            ', line 2: broken JSON: extra data at column 1, found \'[{"role": "user", "c\'',
+            json.dumps(MESSAGES, indent=1) + "\n" + json.dumps(MESSAGES),
+            ', line 25: broken JSON: extra data at column 1, found \'[{"role": "user", "c\'',
         ),
         ("It was a quiet day.\n", ", line 1: broken JSON: expecting value at column 1, found 'It was a quiet day.'"),
         (b"\x7fELF\x02\xfe\xff\n\x00", ", line 1: not UTF-8 text: found byte 0xfe; expected JSON"),
@@ -162,7 +163,7 @@ NO_ROLE = {"content": "Who says so?"}
         ("[" * 100_000, ", line 1: JSON that cannot be read: "),
         (lines({"role": "user", "timestamp": 10}).replace("10", "1" * 5000), ", line 1: JSON that cannot be read: "),
         ("[]", ": a history without messages"),
-        ("{}", ", line 1: a message without 'role': found an empty object"),
+        ("{}", f": {EXPECTED}, found an empty object"),
         (lines(RECORD, {"messages": []}), ", line 2: a history without messages"),
         (lines(RECORD, {"messages": "hi"}), ", line 2: 'messages' is a string; expected an array"),
         (lines(RECORD, {**RECORD, "questions": ["Why?"]}), ", line 2: 'questions' holds something else than objects"),
@@ -202,7 +203,10 @@ def test_what_is_no_log_is_refused_with_its_place(write: Write, log: str | bytes
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
-    for path, problem in ((tmp_path / "gone.json", "No such file or directory"), (tmp_path, "Is a directory")):
+    for path, problem in (
+        (tmp_path / "gone.json", "No such file or directory"),
+        (tmp_path, "no log there; a log's name ends in .json, .jsonl or .ndjson, perhaps with .gz or .zst"),
+    ):
         with pytest.raises(LogError) as caught:
             next(read(path))
         assert str(caught.value) == f"{path}: {problem}"

@@ -9,9 +9,14 @@ from typing import Annotated
 
 import typer
 
+from lre_core.cli.evaluate import evaluate
 from lre_core.cli.evict import evict
+from lre_core.cli.explain import explain
+from lre_core.cli.report import report
 from lre_core.cli.scorers import scorers
-from lre_core.errors import LREError
+from lre_core.cli.simulate import simulate
+from lre_core.cli.train import train
+from lre_core.errors import InvalidSetting, LREError, MissingExtra, UnknownScorer
 
 __all__ = ["app"]
 
@@ -20,18 +25,31 @@ app = typer.Typer(name="lre", no_args_is_help=True, pretty_exceptions_enable=Fal
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """What this package raises on purpose becomes one line on stderr and exit code 2; Ctrl-C is quiet."""
+    """What this package raises on purpose becomes one line on stderr; Ctrl-C is quiet.
+
+    Exit codes: 2 where the command was asked for something there is not, as typer does; 1 where its input or output
+    fails it.
+    """
     try:
         yield
-    except LREError as error:
+    except (InvalidSetting, MissingExtra, UnknownScorer) as error:
         typer.echo(f"lre: {error}", err=True)
         raise typer.Exit(2) from None
+    except LREError as error:
+        typer.echo(f"lre: {error}", err=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        typer.echo(f"lre: {error.filename or ''}: {error.strerror}", err=True)
+        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
-for command in (evict, scorers):
-    app.command()(one_line_errors()(command))
+for command in (train, evaluate, simulate, evict, explain, report, scorers):
+    name = "eval" if command is evaluate else command.__name__
+    app.command(name)(one_line_errors()(command))
 
 
 def show_version(wanted: bool) -> None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from lre_core import logs
+from lre_core.cli.options import (
+    Budget,
+    Encoding,
+    File,
+    KeepRecent,
+    ScorerName,
+    Which,
+    choose,
+    evictor_of,
+    view_of,
+    with_scope,
+)
 from lre_core.cli.summary import print_summary
-from lre_core.errors import InvalidScorer, InvalidSetting
-from lre_core.eviction import Evictor
 
 __all__ = ["evict"]
 
@@ -26,19 +34,15 @@ class Scope(StrEnum):
 
 
 def evict(
-    file: Annotated[
-        str, typer.Argument(help="A chat log: JSON or JSONL, plain or .gz; - reads standard input.", show_default=False)
-    ],
-    budget: Annotated[int, typer.Option(help="Tokens the kept messages may take.", show_default=False)],
-    keep_recent: Annotated[int, typer.Option(help="Keep the last so many units without asking the scorer.")] = 5,
-    scorer: Annotated[str, typer.Option(help="auto, a bundled scorer (see lre scorers), or a scorer's file.")] = "auto",
-    encoding: Annotated[str, typer.Option(help="The tiktoken encoding that counts the tokens.")] = "o200k_base",
+    file: File,
+    budget: Budget,
+    keep_recent: KeepRecent = 5,
+    scorer: ScorerName = "auto",
+    encoding: Encoding = "o200k_base",
     scope: Annotated[
         Scope, typer.Option(help="What the budget covers: the whole view, or only what is older than the recent units.")
     ] = Scope.VIEW,
-    history: Annotated[
-        int | None, typer.Option(help="Which history of a file that holds several; 1 is the first.", show_default=False)
-    ] = None,
+    history: Which = None,
     as_json: Annotated[
         bool | None,
         typer.Option(
@@ -49,20 +53,17 @@ def evict(
 ) -> None:
     """Write the messages worth keeping under a token budget to stdout, and a summary of who left and why to stderr.
 
-    The messages come out as they went in, in their order. A tool call and its results stay or leave together; system
-    messages and the current turn stay. If the current turn alone is over the budget, its finished steps compete too.
+    The messages come out as they went in, in their order; those of LangChain, LlamaIndex and ATIF as OpenAI chat
+    messages. A tool call and its results stay or leave together; system messages and the current turn stay. If the
+    current turn alone is over the budget, its finished steps compete too.
 
     Example: lre evict run.jsonl --budget 2048 > view.jsonl
     """
-    evictor = _evictor(budget, scorer, keep_recent, scope, encoding)
-    log = _choose(file, history)
-    view = evictor.view(log.messages)
-    if view.over_budget:
-        # The same counter again, which remembers what it has counted.
-        evictor = replace(evictor, whole_turn=False, token_counter=evictor.count)
-        view = evictor.view(log.messages)
+    evictor = evictor_of(budget, scorer, keep_recent, encoding)
+    log = choose(file, history)
+    view, evictor = view_of(with_scope(evictor, "history" if scope is Scope.HISTORY else "view"), log.messages)
 
-    array = log.format == "json" if as_json is None else as_json
+    array = log.container == "json" if as_json is None else as_json
     typer.echo(_encoded(view.messages, array), nl=False)
     if not quiet:
         print_summary(view, log.messages, evictor, scorer)
@@ -70,34 +71,6 @@ def evict(
         typer.echo(
             f"lre: over the budget of {budget:,}: what must stay takes {view.tokens:,} tokens by itself", err=True
         )
-
-
-def _evictor(budget: int, scorer: str, keep_recent: int, scope: Scope, encoding: str) -> Evictor:
-    try:
-        return Evictor(
-            budget,
-            scorer=scorer,
-            keep_recent=keep_recent,
-            budget_scope="history" if scope is Scope.HISTORY else "view",
-            token_counter=encoding,
-        )
-    except OSError as error:
-        raise InvalidScorer(f"{scorer}: {error.strerror}") from None
-
-
-def _choose(file: str, wanted: int | None) -> logs.History:
-    """The history wanted, or the only one there is."""
-    count = 0
-    for count, history in enumerate(logs.read(file), 1):
-        if count == wanted:
-            return history
-        if count == 1:
-            only = history
-    if wanted is not None:
-        raise InvalidSetting(f"{file}: there is no history {wanted}; it holds {count}")
-    if count > 1:
-        raise InvalidSetting(f"{file}: holds {count} histories; choose one with --history 1 to --history {count}")
-    return only
 
 
 def _encoded(messages: Sequence[dict[str, Any]], array: bool) -> bytes:

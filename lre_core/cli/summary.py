@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from lre_core.cli.terminal import console, printable
 from lre_core.eviction import Evictor, View
 from lre_core.messages import Message, as_messages
 from lre_core.units import Unit
 
-__all__ = ["print_summary"]
+__all__ = ["print_summary", "what_is"]
 
 MOST_ROWS = 40
 EDGE_ROWS = 15
 """Of a history with more units than MOST_ROWS, so many at either end are shown."""
-WIDTH_OF_A_FILE = 120
 
 
 def print_summary(view: View, messages: Sequence[dict[str, Any]], evictor: Evictor, scorer: str) -> None:
@@ -30,21 +28,20 @@ def print_summary(view: View, messages: Sequence[dict[str, Any]], evictor: Evict
         evictor: what chose it.
         scorer: the scorer asked for, which may be `auto`.
     """
-    width = None if sys.stderr.isatty() else WIDTH_OF_A_FILE
-    console = Console(stderr=True, width=width, markup=False, highlight=False, emoji=False)
+    screen = console()
     read = as_messages(messages)
     costs = [sum(map(evictor.message_cost, read[unit.start : unit.stop])) for unit in view.units]
     rows = view.explain()
     kept = sum(row["kept"] for row in rows)
-    console.print(_table(view.units, rows, costs, read))
-    console.print(
+    screen.print(_table(view.units, rows, costs, read))
+    screen.print(
         f"{len(rows):,} units: {kept:,} kept, {len(rows) - kept:,} evicted. "
         f"{sum(costs):,} tokens before, {view.tokens:,} after, budget {_budget(evictor)}. "
         f"Scorer: {_scorer_name(scorer, view.units)}.",
         soft_wrap=True,
     )
     if not evictor.whole_turn and not view.over_budget:
-        console.print("The current turn does not fit the budget whole, so its finished steps competed too.")
+        screen.print("The current turn does not fit the budget whole, so its finished steps competed too.")
 
 
 def _table(
@@ -67,7 +64,7 @@ def _table(
         table.add_row(
             str(index),
             str(unit.start) if unit.stop - unit.start == 1 else f"{unit.start}-{unit.stop - 1}",
-            _what(unit, messages),
+            what_is(unit, messages),
             f"{costs[index]:,}",
             "-" if row["score"] is None else f"{row['score']:.3f}",
             "kept" if row["kept"] else "evicted",
@@ -77,13 +74,13 @@ def _table(
     return table
 
 
-def _what(unit: Unit, messages: Sequence[Message]) -> str:
+def what_is(unit: Unit, messages: Sequence[Message]) -> str:
     """The unit's kind, with the tools of a step; nothing in it can move the cursor or colour the terminal."""
     if unit.kind == "turn":
         return unit.role
     calls = (call.name for message in messages[unit.start : unit.stop] for call in message.calls)
     what = ": ".join(filter(None, (unit.kind, ", ".join(dict.fromkeys(calls)))))
-    return "".join(character if character.isprintable() else "?" for character in what)
+    return printable(what)
 
 
 def _budget(evictor: Evictor) -> str:

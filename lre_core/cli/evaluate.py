@@ -1,0 +1,52 @@
+"""`lre eval`: how well a scorer as it is ranks the units of given logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, ScorerName, SkipBad, evictor_of, scorer_of
+from lre_core.cli.terminal import console, write_json
+from lre_core.cli.train import Most, comparison_json, labelled, ranking_table, sampled
+from lre_core.evaluation import rank
+from lre_core.messages import ChatMessage
+from lre_core.units import group
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    paths: Logs,
+    scorer: ScorerName = "auto",
+    most: Most = 500,
+    keep_recent: KeepRecent = 5,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rank the units of logs with a scorer and with simpler means, and say which finds what was needed later.
+
+    Nothing is trained: give it logs the scorer has not been trained on.
+
+    Example: lre eval logs/sunday.jsonl --scorer scorer.json
+    """
+    chosen = evictor_of(1, scorer)
+    sample, read = sampled(paths, most, skip_bad, quiet)
+    cases = labelled(sample, quiet)
+
+    def scores(history: Sequence[ChatMessage]) -> NDArray[np.float64]:
+        has_calls = any(unit.kind == "step" for unit in group(history))
+        return scorer_of(chosen, has_calls=has_calls).score(history)
+
+    comparison = rank(scores, cases.histories, cases.labels, groups=cases.groups, keep_recent=keep_recent)
+    verdict = comparison.verdict()
+    if not quiet:
+        screen = console()
+        if comparison.auc:
+            screen.print(ranking_table(comparison))
+        screen.print(f"Verdict on {scorer}: {verdict}.", soft_wrap=True)
+    if as_json:
+        counts = {"histories": read.count, "used": len(sample), "skipped": read.skipped, "formats": read.formats}
+        write_json(counts | {"scorer": scorer, "verdict": verdict} | comparison_json(comparison))

@@ -1,0 +1,146 @@
+"""The page itself: figures and excerpts as JSON inside one HTML document that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+from string import Template
+from typing import Any
+
+from lre_core.cli.options import scorer_of
+from lre_core.cli.summary import what_is
+from lre_core.evaluation import CACHED_PRICE, Moment, Prompt, Replay, departures
+from lre_core.eviction import Evictor
+from lre_core.logs import History
+from lre_core.messages import as_messages
+
+__all__ = ["render"]
+
+EXCERPT = 600
+"""Characters of a unit's text that the page shows."""
+DRIVERS = 4
+POLICIES = {"everything": "everything", "recency": "recency, every turn", "lre": "LRE session"}
+
+
+def render(history: History, replay: Replay, moments: Sequence[Moment], evictor: Evictor, scorer: str) -> str:
+    """Draws a replayed history.
+
+    Args:
+        history: the history.
+        replay: of it, by `evictor`.
+        moments: labelled moments of it; none leave the row of evidence out.
+        evictor: what chose.
+        scorer: its scorer's name, as it was asked for.
+
+    Returns:
+        A whole HTML document that loads nothing; text from messages is shown as text, whatever it holds.
+    """
+    folder = resources.files("lre_core.cli.report")
+    style = folder.joinpath("page.css").read_text("utf-8")
+    script = folder.joinpath("page.js").read_text("utf-8")
+    drawn = json.dumps(_drawn(history, replay, evictor), ensure_ascii=False, separators=(",", ":"))
+    return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
+        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+        style=style,
+        script=script,
+        title=escape(history.id),
+        messages=f"{len(history.messages):,}",
+        units=f"{len(replay.units):,}",
+        calls=f"{len(replay.prompts['lre']):,}",
+        budget=f"{evictor.budget:,}",
+        scorer=escape(scorer),
+        cached=f"{CACHED_PRICE:g}",
+        figures=_figures(replay, moments),
+        # Inside a script element only "</" and "<!--" mean something to HTML; JSON reads the escape as the same text.
+        drawn=drawn.replace("<", "\\u003c"),
+    )
+
+
+def _digest(text: str) -> str:
+    """How a content security policy names the one style or script it lets through."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _figures(replay: Replay, moments: Sequence[Moment]) -> str:
+    """The table's rows: a policy each, with its last prompt, its largest, the sum and the price of all."""
+    rows = []
+    whole = sum(prompt.cost() for prompt in replay.prompts["everything"])
+    for policy, name in POLICIES.items():
+        prompts = replay.prompts[policy]
+        cost = sum(prompt.cost() for prompt in prompts)
+        cells = [
+            f"{sum(moment.share[policy] for moment in moments) / len(moments):.0%}" if moments else "–",
+            f"{max((prompt.tokens for prompt in prompts), default=0):,}",
+            f"{sum(prompt.tokens for prompt in prompts):,}",
+            f"{cost:,.0f}",
+            f"{cost / whole:.0%}" if whole else "–",
+        ]
+        rows.append(f"<tr><th scope=row>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    return "".join(rows)
+
+
+def _drawn(history: History, replay: Replay, evictor: Evictor) -> dict[str, Any]:
+    read = as_messages(history.messages)
+    scorer = scorer_of(evictor, has_calls=any(unit.kind == "step" for unit in replay.units))
+    effects = scorer.explain(history.messages)
+    left = {unit: (prompt, reason, score) for unit, prompt, reason, score in departures(replay)}
+    last = replay.views[-1] if replay.views else evictor.view(history.messages)
+    scores = last.scores.tolist()
+    units = []
+    seen = _seen(replay)
+    for index, unit in enumerate(replay.units):
+        gone = left.get(index)
+        score = gone[2] if gone else scores[index] if index < len(scores) else float("nan")
+        messages = read[unit.start : unit.stop]
+        text = " ".join(" ".join([message.text, *(call.values for call in message.calls)]) for message in messages)
+        units.append(
+            {
+                "what": what_is(unit, read),
+                "role": "step" if unit.kind == "step" else unit.role,
+                "start": unit.start,
+                "stop": unit.stop,
+                "tokens": replay.costs[index],
+                "score": None if score != score else round(score, 3),
+                "why": gone[1] if gone else last.reason(index) if index < len(scores) else "not sent yet",
+                "left": gone[0] if gone else None,
+                "seen": seen[index],
+                "born": _born(replay.prompts["lre"], unit.stop),
+                "drivers": [[name, round(added, 2)] for name, added in list(effects[index].items())[:DRIVERS]],
+                "text": " ".join(text.split())[:EXCERPT],
+            }
+        )
+    return {
+        "budget": evictor.budget,
+        "prompts": {policy: [prompt.tokens for prompt in replay.prompts[policy]] for policy in POLICIES},
+        "units": units,
+    }
+
+
+def _seen(replay: Replay) -> list[list[list[int]]]:
+    """For each unit the half-open ranges of calls at which it was in view."""
+    calls: list[list[int]] = [[] for _ in replay.units]
+    unit_at = {unit.start: index for index, unit in enumerate(replay.units)}
+    for number, prompt in enumerate(replay.prompts["lre"]):
+        for message in prompt.kept:
+            if message in unit_at:
+                calls[unit_at[message]].append(number)
+    return [_ranges(numbers) for numbers in calls]
+
+
+def _ranges(numbers: Iterable[int]) -> list[list[int]]:
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number:
+            ranges[-1][1] = number + 1
+        else:
+            ranges.append([number, number + 1])
+    return ranges
+
+
+def _born(prompts: Sequence[Prompt], stop: int) -> int:
+    """The first call that could have held a unit which ends at this message."""
+    return next((number for number, prompt in enumerate(prompts) if prompt.size >= stop), len(prompts))

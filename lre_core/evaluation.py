@@ -1,0 +1,310 @@
+"""What each way of choosing keeps and costs on logged histories, prompt by prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lre_core.eviction import Evictor, View
+from lre_core.messages import ChatMessage, as_messages
+from lre_core.units import Unit, group_from
+
+if TYPE_CHECKING:
+    from lre_core.training import Comparison
+
+__all__ = ["CACHED_PRICE", "Moment", "Outcome", "Prompt", "Replay", "Simulation", "departures", "rank"]
+
+CACHED_PRICE = 0.1
+"""What providers bill for a token of a prompt's unchanged prefix, as a share of a fresh one's price."""
+RESAMPLES = 2000
+POLICIES = ("everything", "recency", "lre")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model was shown at one call.
+
+    Attributes:
+        size: messages of the history so far.
+        kept: indexes of those in view, ascending.
+        tokens: what they cost.
+        shared: tokens of the longest prefix it has in common with the prompt before.
+    """
+
+    size: int
+    kept: Sequence[int]
+    tokens: int
+    shared: int
+
+    def cost(self, cached_price: float = CACHED_PRICE) -> float:
+        """Tokens, those of the shared prefix at the price of cached ones."""
+        return self.tokens - (1.0 - cached_price) * self.shared
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How much of what was needed later stood in view at one moment, by policy, hindsight's best included.
+
+    Attributes:
+        prompt: which prompt it was.
+        needed: how many older units the rest of the history turned out to need.
+        share: of them, how many were in view; 0 to 1.
+    """
+
+    prompt: int
+    needed: int
+    share: dict[str, float]
+
+
+class Replay:
+    """One history gone through again, a prompt before every reply of the assistant.
+
+    Args:
+        messages: a whole history, oldest first.
+        evictor: what chooses under the policy `lre`, in one session; its budget is `recency`'s too.
+
+    Attributes:
+        units: the history's units.
+        costs: (units,) tokens of each.
+        prompts: for each policy its prompts. `everything` is the whole history so far. `recency` is trimmed anew for
+            every prompt: system messages, the newest human message, and the newest units that fit, opened by the
+            human message they belong to. `lre` is a session's view.
+        views: the views behind `prompts["lre"]`.
+    """
+
+    def __init__(self, messages: Sequence[ChatMessage], evictor: Evictor) -> None:
+        self._messages, self._evictor = messages, evictor
+        read = as_messages(messages)
+        self.units = group_from(read, 0)
+        tokens = [evictor.message_cost(message) for message in read]
+        self.costs = [sum(tokens[unit.start : unit.stop]) for unit in self.units]
+        self._behind = [0, *accumulate(tokens)]
+        self._tokens = tokens
+        sizes = [unit.start for unit in self.units if unit.role == "assistant" and unit.start > 0]
+        if self.units and (
+            self.units[-1].role != "assistant" or (self.units[-1].kind == "step" and self.units[-1].complete)
+        ):
+            sizes.append(len(messages))
+        self.views = self._session(sizes)
+        self.prompts: dict[str, list[Prompt]] = {
+            "everything": self._prompts(sizes, [range(size) for size in sizes]),
+            "recency": self._prompts(sizes, [self._newest(size) for size in sizes]),
+            "lre": self._prompts(sizes, [view.kept for view in self.views]),
+        }
+
+    def moments(self, labelled: Sequence[tuple[Sequence[ChatMessage], ArrayLike]]) -> list[Moment]:
+        """What was in view where something had to go and something was needed.
+
+        Args:
+            labelled: (prefix, labels) pairs of this history, as `lre_core.labels.from_log` gives them.
+        """
+        found = []
+        for prefix, labels in labelled:
+            prompt = next((i for i, p in enumerate(self.prompts["lre"]) if p.size >= len(prefix)), None)
+            needed = [int(unit) for unit in np.flatnonzero(np.asarray(labels))]
+            if prompt is None or not needed or self._behind[len(prefix)] <= self._evictor.budget:
+                continue
+            share = {"hindsight": self._hindsight(self.prompts["lre"][prompt].size, needed)}
+            for policy, prompts in self.prompts.items():
+                kept = set(prompts[prompt].kept)
+                share[policy] = sum(self.units[unit].start in kept for unit in needed) / len(needed)
+            found.append(Moment(prompt, len(needed), share))
+        return found
+
+    def _session(self, sizes: Sequence[int]) -> list[View]:
+        session = self._evictor.session()
+        views = []
+        for start, stop in zip([0, *sizes], sizes, strict=False):
+            session.append(self._messages[start:stop])
+            views.append(session.view())
+        return views
+
+    def _prompts(self, sizes: Sequence[int], kept: Sequence[Sequence[int]]) -> list[Prompt]:
+        prompts: list[Prompt] = []
+        before: Sequence[int] = ()
+        for size, now in zip(sizes, kept, strict=True):
+            if isinstance(now, range):
+                prompts.append(Prompt(size, now, self._behind[size], self._behind[len(before)]))
+            else:
+                same = takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False))
+                shared = sum(self._tokens[index] for index, _ in same)
+                prompts.append(Prompt(size, now, sum(self._tokens[index] for index in now), shared))
+            before = now
+        return prompts
+
+    def _newest(self, size: int) -> list[int]:
+        units, fixed, room = self._fixed(size)
+        recent: list[int] = []
+        for index in reversed(range(len(units))):
+            if index in fixed:
+                continue
+            if self.costs[index] > room:
+                break
+            room -= self.costs[index]
+            recent.append(index)
+        # A provider wants a human message first: the one that what is kept belongs to, paid for like the rest.
+        while recent and not self._opened(recent[-1], fixed):
+            earlier = (unit for unit in reversed(range(recent[-1])) if units[unit].role == "human")
+            opener = next(earlier, None)
+            if opener is not None and self.costs[opener] <= room:
+                recent.append(opener)
+            else:
+                room += self.costs[recent.pop()]
+        return [index for unit in sorted({*recent, *fixed}) for index in range(units[unit].start, units[unit].stop)]
+
+    def _opened(self, first: int, fixed: set[int]) -> bool:
+        """Whether a view of the fixed units and some from `first` on begins with a human turn, or has none at all."""
+        humans = [unit for unit in {first, *fixed} if self.units[unit].role == "human"]
+        return not humans or min(humans) <= first
+
+    def _hindsight(self, size: int, needed: Sequence[int]) -> float:
+        """The largest share of the needed units that fits the budget beside what every prompt holds."""
+        _, fixed, room = self._fixed(size)
+        costs = sorted(self.costs[unit] for unit in needed if unit not in fixed)
+        fitting = sum(1 for spent in accumulate(costs) if spent <= room)
+        return (len(needed) - len(costs) + fitting) / len(needed)
+
+    def _fixed(self, size: int) -> tuple[list[Unit], set[int], int]:
+        """The units of the first messages; the system's and the last human one among them; the budget they leave."""
+        units = list(takewhile(lambda unit: unit.stop <= size, self.units))
+        fixed = {index for index, unit in enumerate(units) if unit.role == "system"}
+        humans = [index for index, unit in enumerate(units) if unit.role == "human"]
+        fixed.update(humans[-1:])
+        return units, fixed, self._evictor.budget - sum(self.costs[index] for index in fixed)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a policy did over all histories.
+
+    Attributes:
+        tokens: of all prompts together.
+        cost: the same, unchanged prefixes at the cached price.
+        peak: of the largest prompt.
+        over: prompts larger than the budget.
+        evidence: mean share of what was needed later that stood in view, with the ends of its 95 % bootstrap interval
+            over histories; None where nothing was labelled.
+    """
+
+    tokens: int
+    cost: float
+    peak: int
+    over: int
+    evidence: tuple[float, float, float] | None
+
+
+@dataclass
+class Simulation:
+    """Sums up replays of many histories, one at a time.
+
+    Attributes:
+        budget: tokens a prompt may take.
+        cached_price: of a token of an unchanged prefix, as a share of a fresh one's.
+        histories: replayed so far.
+        outgrown: those of them that at some prompt exceeded the budget.
+        prompts: replayed so far.
+        moments: labelled moments at which something had to go.
+    """
+
+    budget: int
+    cached_price: float = CACHED_PRICE
+    histories: int = 0
+    outgrown: int = 0
+    prompts: int = 0
+    moments: int = 0
+    _sums: dict[str, list[float]] = field(default_factory=lambda: {policy: [0, 0, 0, 0] for policy in POLICIES})
+    _shares: dict[object, list[dict[str, float]]] = field(default_factory=dict)
+
+    def add(self, replay: Replay, moments: Sequence[Moment], group: object) -> None:
+        """Counts one replay and its labelled moments; histories of a group are drawn together for the interval."""
+        self.histories += 1
+        self.prompts += len(replay.prompts["lre"])
+        self.outgrown += any(prompt.tokens > self.budget for prompt in replay.prompts["everything"])
+        for policy, prompts in replay.prompts.items():
+            sums = self._sums[policy]
+            sums[0] += sum(prompt.tokens for prompt in prompts)
+            sums[1] += sum(prompt.cost(self.cached_price) for prompt in prompts)
+            sums[2] = max([sums[2], *(prompt.tokens for prompt in prompts)])
+            sums[3] += sum(prompt.tokens > self.budget for prompt in prompts)
+        self.moments += len(moments)
+        if moments:
+            self._shares.setdefault(group, []).extend(moment.share for moment in moments)
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """For each policy what it did; `hindsight`, which no policy can beat, has evidence only."""
+        outcomes = {
+            policy: Outcome(int(sums[0]), sums[1], int(sums[2]), int(sums[3]), self._evidence(policy))
+            for policy, sums in self._sums.items()
+        }
+        best = self._evidence("hindsight")
+        return outcomes if best is None else outcomes | {"hindsight": Outcome(0, 0.0, 0, 0, best)}
+
+    def _evidence(self, policy: str) -> tuple[float, float, float] | None:
+        groups = [[share[policy] for share in shares] for shares in self._shares.values()]
+        if not groups:
+            return None
+        sums, sizes = np.array([sum(group) for group in groups]), np.array([len(group) for group in groups])
+        draws = np.random.default_rng(0).integers(len(groups), size=(RESAMPLES, len(groups)))
+        resampled: NDArray[np.float64] = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
+        low, high = np.quantile(resampled, (0.025, 0.975))
+        return float(sums.sum() / sizes.sum()), float(low), float(high)
+
+
+def departures(replay: Replay) -> Iterator[tuple[int, int, str, float]]:
+    """Every unit that left the session's view: its index, the prompt that lacked it first, why, and its score then."""
+    gone: set[int] = set()
+    for number, view in enumerate(replay.views):
+        kept = set(view.kept)
+        left = [
+            index
+            for index, unit in enumerate(replay.units)
+            if unit.stop <= replay.prompts["lre"][number].size and unit.start not in kept and index not in gone
+        ]
+        if left:
+            scores = view.scores
+            for index in left:
+                yield index, number, view.reason(index), float(scores[index])
+            gone.update(left)
+
+
+def rank(
+    scorer: Callable[[Sequence[ChatMessage]], NDArray[np.float64]],
+    histories: Sequence[Sequence[ChatMessage]],
+    labels: Sequence[ArrayLike],
+    *,
+    groups: Sequence[object],
+    keep_recent: int = 0,
+) -> Comparison:
+    """How well a scorer as it is finds the needed units, beside the baselines of `lre_core.training.compare`.
+
+    Nothing is trained, so the histories should be ones the scorer has not been trained on.
+
+    Args:
+        scorer: from a history to one score a unit.
+        histories: the histories, each cut at the moment its labels speak of.
+        labels: for each history one 0 or 1 a unit.
+        groups: for each history, what it belongs to; intervals are over groups.
+        keep_recent: the last units, which never compete and so are not ranked.
+
+    Raises:
+        MissingExtra: scikit-learn is not installed.
+    """
+    # Private there until training offers this comparison itself; importing it says what to install.
+    from lre_core.training import _baselines, _summarise
+
+    from sklearn.metrics import roc_auc_score  # isort: skip
+
+    found: dict[object, list[dict[str, float]]] = {}
+    for history, label, group in zip(histories, labels, groups, strict=True):
+        y = np.asarray(label)
+        old = max(len(y) - keep_recent, 0)
+        if 0 < y[:old].sum() < old:
+            rankings = {"lre": scorer(history)} | _baselines(as_messages(history))
+            aucs = {name: float(roc_auc_score(y[:old], ranking[:old])) for name, ranking in rankings.items()}
+            found.setdefault(group, []).append(aucs)
+    return _summarise(list(found.values()))
