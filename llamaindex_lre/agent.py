@@ -112,7 +112,7 @@ class LREReActAgent(_EvictingAgent, ReActAgent):
         # The base class drops a first system message: the formatter's header says the same.
         first = 1 if llm_input[0].role == "system" else 0
         header = self.formatter.format(tools, chat_history=[], current_reasoning=[])
-        reserved = sum(self._evictor.message_cost(to_message(message)) for message in header)
+        reserved = sum(self._evictor.message_cost(to_message(message), message) for message in header)
         view = await choose(ctx, self.name, self._evictor, [*llm_input[first:], *reasoning], reserved)
         shown = [item for item in view if isinstance(item, BaseReasoningStep)]
         chat = [item for item in view if isinstance(item, ChatMessage)]

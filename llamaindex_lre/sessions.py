@@ -82,7 +82,7 @@ class Sessions:
                 states.clear()
                 self._reset()
                 read = 0
-            costs = [evictor.message_cost(to_message(message)) for message in messages[read:]]
+            costs = [evictor.message_cost(to_message(message), message) for message in messages[read:]]
             self._messages += messages[read:]
             self._costs += costs
             self._total += sum(costs)
