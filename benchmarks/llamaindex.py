@@ -124,7 +124,9 @@ def scaled(row: Row, size: int) -> Row:
 
 def shown(rows: list[Row]) -> Table:
     """The rows as a table, each time beside that of `ChatMemoryBuffer` at the same size."""
-    table = Table(title="Time of get() after n messages, milliseconds", box=box.SIMPLE)
+    table = Table(
+        title="Time of get() after n messages, milliseconds", box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     table.add_column("memory", no_wrap=True)
     for heading in ("n", "first", "get()", "slowest", "shown", "faster"):
         table.add_column(heading, justify="right", no_wrap=True)
