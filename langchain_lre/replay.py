@@ -10,7 +10,6 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langchain_lre.messages import to_message
 from langchain_lre.settings import Settings, evictor
 from lre_core import Evictor, View
 
@@ -30,10 +29,8 @@ class Replay:
     """
 
     def __init__(self, evictor: Evictor) -> None:
-        self._evictor = evictor
         self._session = evictor.session()
         self._messages: list[BaseMessage] = []
-        self._tokens = 0
 
     def follows(self, messages: list[BaseMessage]) -> bool:
         """Whether a history begins with all that was read before."""
@@ -49,19 +46,9 @@ class Replay:
             lre_core.InvalidMessage: a message that no provider takes. Then none of the new ones is read.
         """
         new = messages[len(self._messages) :]
-        costs = [self._evictor.message_cost(to_message(message), message) for message in new]
-        unread: list[BaseMessage] = []
-        for message, cost in zip(new, costs, strict=True):
-            unread.append(message)
-            self._tokens += cost
-            if self._tokens > self._evictor.budget:  # before that, a session evicts nothing
-                self._session.append(unread)
-                unread = []
-                self._tokens = self._session.view().tokens
-        if unread:
-            self._session.append(unread)
+        view = self._session.advance(new)
         self._messages += new
-        return self._session.view()
+        return view
 
     def own(self, view: View, messages: Sequence[BaseMessage]) -> list[Any]:
         """The messages of a view as the caller gave them now, not as an equal history gave them before."""

@@ -10,7 +10,6 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.config import get_config
 
-from langchain_lre.messages import to_message
 from langchain_lre.thinking import without_stale_thinking
 from lre_core import Evictor, Recalled, Session, View
 
@@ -47,7 +46,6 @@ class Thread:
         self._session: Session = evictor.session(state)
         self._resumed = state is not None
         self._messages: list[BaseMessage] = []
-        self._tokens = 0
 
     def serves(self, evictor: Evictor) -> bool:
         """Whether it is that evictor's."""
@@ -70,28 +68,15 @@ class Thread:
             # A state is kept with the model's answer to the view it describes: what lies before that is decided.
             answer = max((n for n, message in enumerate(unread) if isinstance(message, AIMessage)), default=0)
             self._session.append(unread[:answer])
-            self._tokens = self._session.view(reserved).tokens
+            self._session.view(reserved)
             unread = unread[answer:]
-        self._go_through(unread, reserved)
-        view = self._session.view(reserved)
-        self._messages, self._tokens = list(messages), view.tokens
+        view = self._session.advance(unread, reserved)
+        self._messages = list(messages)
         return view
 
     def recall(self, query: str, k: int) -> list[Recalled]:
         """What has left the view and shares words with the query; see `lre_core.Session.recall`."""
         return self._session.recall(query, k)
-
-    def _go_through(self, messages: Sequence[BaseMessage], reserved: int) -> None:
-        """Reads messages, and decides at every one at which something has to go."""
-        unread: list[BaseMessage] = []
-        for message in messages:
-            unread.append(message)
-            self._tokens += self._evictor.message_cost(to_message(message), message)
-            if self._tokens > self._evictor.budget - reserved:
-                self._session.append(unread)
-                self._tokens = self._session.view(reserved).tokens
-                unread = []
-        self._session.append(unread)
 
 
 class Threads:

@@ -19,11 +19,10 @@ STEPS = 32
 
 
 class Progress(NamedTuple):
-    """A session, how many messages it has read, and at most how many tokens are in its view."""
+    """A session, and how many messages it has read."""
 
     session: Session
     read: int
-    tokens: int
 
 
 class Sessions:
@@ -82,10 +81,9 @@ class Sessions:
                 states.clear()
                 self._reset()
                 read = 0
-            costs = [evictor.message_cost(to_message(message), message) for message in messages[read:]]
-            self._messages += messages[read:]
-            self._costs += costs
-            self._total += sum(costs)
+            new = messages[read:]
+            self._messages += new
+            self._total += sum(evictor.message_cost(to_message(message), message) for message in new)
             reserve = 0
             if self._total + reserved > evictor.budget:
                 step = -(-evictor.budget // STEPS)
@@ -94,20 +92,14 @@ class Sessions:
 
     def _reset(self) -> None:
         self._messages: list[ChatMessage] = []
-        self._costs: list[int] = []
         self._total = 0
         self._progress: dict[int, Progress] = {}
 
     def _advance(self, evictor: Evictor, reserve: int, states: dict[str, dict[str, Any]]) -> View:
         """Takes the session of a reserve through the messages it has not read yet, one by one."""
-        session, read, tokens = self._progress.get(reserve) or self._resume(evictor, reserve, states)
-        for message, cost in zip(self._messages[read:], self._costs[read:], strict=True):
-            session.append([message])
-            tokens += cost
-            if tokens > evictor.budget - reserve:  # a session evicts nothing before its budget is hit
-                tokens = session.view(reserve).tokens
-        view = session.view(reserve)
-        self._progress[reserve] = Progress(session, len(self._messages), view.tokens)
+        session, read = self._progress.get(reserve) or self._resume(evictor, reserve, states)
+        view = session.advance(self._messages[read:], reserve)
+        self._progress[reserve] = Progress(session, len(self._messages))
         states[str(reserve)] = {"messages": len(self._messages), "state": session.state}
         return view
 
@@ -117,7 +109,7 @@ class Sessions:
         if saved is not None and saved["messages"] <= len(self._messages):
             session = evictor.session(saved["state"])
             session.append(self._messages[: saved["messages"]])
-            view = session.view(reserve)
+            session.view(reserve)
             if session.state == saved["state"]:
-                return Progress(session, saved["messages"], view.tokens)
-        return Progress(evictor.session(), 0, 0)
+                return Progress(session, saved["messages"])
+        return Progress(evictor.session(), 0)

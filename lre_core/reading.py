@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,16 @@ from lre_core.units import Unit, group_from, open_units, waiting_units
 if TYPE_CHECKING:
     from lre_core.eviction import Evictor
 
-__all__ = ["Reading"]
+__all__ = ["Entry", "Reading"]
+
+
+class Entry(NamedTuple):
+    """A message as read: the caller's own object, what it says, what it costs, whether it is always kept."""
+
+    given: Any
+    message: Message
+    cost: int
+    pinned: bool
 
 
 class Reading:
@@ -72,12 +81,11 @@ class Reading:
         turn = self.last_human if self._evictor.whole_turn and self.last_human is not None else last
         return min(turn, last, self.settled)
 
-    def extend(self, messages: Sequence[Any]) -> int:
-        """Adds messages; the index of the first unit that is new or has changed.
+    def read(self, messages: Sequence[Any]) -> list[Entry]:
+        """Reads messages that come next; nothing is added yet.
 
         Raises:
-            InvalidMessage: a message that cannot be read. Then none of them is added, and so it is whatever else the
-                reader, the token counter or the pin raises.
+            InvalidMessage: a message that cannot be read.
         """
         evictor = self._evictor
         given = messages if evictor.reader is None else map(evictor.reader, messages)
@@ -87,19 +95,23 @@ class Reading:
         if evictor.pin is not None:
             for index, message in enumerate(messages):
                 pins[index] = pins[index] or asks_to_keep(evictor.pin, message, read[index])
+        return list(map(Entry, messages, read, costs, pins))
 
+    def extend(self, entries: Sequence[Entry]) -> int:
+        """Adds what `read` gave; the index of the first unit that is new or has changed."""
         first = self.settled
         start = self.units[first].start if first < len(self.units) else len(self._read)
-        self.messages += messages
-        self._read += read
-        self._message_costs += costs
-        self._message_pins += pins
+        for entry in entries:
+            self.messages.append(entry.given)
+            self._read.append(entry.message)
+            self._message_costs.append(entry.cost)
+            self._message_pins.append(entry.pinned)
         new = group_from(self._read, start)
         self.units[first:] = new
         self.costs[first:] = [sum(self._message_costs[unit.start : unit.stop]) for unit in new]
         self.pinned[first:] = [any(self._message_pins[unit.start : unit.stop]) for unit in new]
         self.excluded[first:] = [False] * len(new)
-        if evictor.keep_tools or evictor.exclude_tools:
+        if self._evictor.keep_tools or self._evictor.exclude_tools:
             self._flag_tools(first)
         humans = [index for index, unit in enumerate(new, first) if unit.role == "human"]
         self.last_human = humans[-1] if humans else self.last_human
@@ -130,7 +142,7 @@ class Reading:
     def prefix(self, size: int) -> Reading:
         """The first `size` messages, read afresh."""
         reading = Reading(self._evictor)
-        reading.extend(self.messages[:size])
+        reading.extend(reading.read(self.messages[:size]))
         return reading
 
     def scores(self, scorer: Scorer, units: Sequence[int] | None = None) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from lre_core.alive import Alive, Gathered
 from lre_core.generations import Decision, decide
 from lre_core.moment import Moment
 from lre_core.note import Left, place
-from lre_core.reading import Reading
+from lre_core.reading import Entry, Reading
 from lre_core.recall import Recall, Recalled
 from lre_core.settings import whole_number
 from lre_core.state import State
@@ -43,6 +43,8 @@ class Session:
         self._recall = Recall(self._history)
         self._resumed = self._state.messages == 0
         self._view: View | None = None
+        # A view costs no more than this: the last one and all that came since.
+        self._at_most = 0
         self._lock = threading.RLock()
 
     @property
@@ -55,11 +57,39 @@ class Session:
         """Adds messages at the end.
 
         Raises:
-            InvalidMessage: a message that cannot be read. Then none of them is added.
+            InvalidMessage: a message that cannot be read. Then none of them is added, and so it is whatever else the
+                reader, the token counter or the pin raises.
         """
         with self._lock:
-            self._alive.extend(self._history.extend(list(messages)))
-            self._view = None
+            self._add(self._history.read(list(messages)))
+
+    def advance(self, messages: Iterable[Any], reserved: int = 0) -> View:
+        """Adds messages, each of them a moment of decision, and gives the view after the last.
+
+        So what has left follows from the messages and the reserve alone, whether they came one by one or all at once,
+        after a restart for instance. (After `append`, something leaves only when a view is asked for.)
+
+        Args:
+            messages: the next ones, oldest first.
+            reserved: as in `view`.
+
+        Raises:
+            InvalidMessage: a message that cannot be read. Then none of them is added.
+            InvalidSetting: `reserved` is not a whole number of 0 or more.
+        """
+        room = self._room(self._evictor.budget - whole_number("reserved", reserved, 0, "tokens"))
+        with self._lock:
+            entries = self._history.read(list(messages))
+        added = 0
+        tokens = self._at_most
+        for count, entry in enumerate(entries, 1):
+            tokens += entry.cost
+            if tokens > room:  # before that, nothing has to leave
+                self._add(entries[added:count])
+                self.view(reserved)
+                added, tokens = count, self._at_most
+        self._add(entries[added:])
+        return self.view(reserved)
 
     def view(self, reserved: int = 0) -> View:
         """The messages to send now. Until the next `append` it is the same view.
@@ -76,7 +106,7 @@ class Session:
                 return self._view
             self._resume()
             view, eviction = self._look(budget)
-            self._view = view
+            self._view, self._at_most = view, view.tokens
         # Not under the lock: what is called may use the session, or wait for a thread that does.
         self._report(eviction)
         return view
@@ -103,6 +133,12 @@ class Session:
             return self._recall.search(
                 [unit for index, unit in enumerate(history.units) if index not in there], query, k
             )
+
+    def _add(self, entries: Sequence[Entry]) -> None:
+        with self._lock:
+            self._alive.extend(self._history.extend(entries))
+            self._at_most += sum(entry.cost for entry in entries)
+            self._view = None
 
     def _best(self, reserved: int) -> View:
         """The best set for this moment alone; see `Evictor.view`."""

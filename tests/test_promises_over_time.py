@@ -14,7 +14,7 @@ from histories import SCORER, Chat, Facts, assistant, evictors, growing, histori
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lre_core import Eviction, Evictor, Unit
+from lre_core import Eviction, Evictor, InvalidMessage, Unit
 
 many = settings(max_examples=500)
 
@@ -37,6 +37,28 @@ def test_promise_5_views_chained_by_their_state_are_a_sessions_views(history: li
         chained = evictor.view(prefix, json.loads(json.dumps(state)))
         assert same(chained, view)
         state = chained.state
+
+
+@many
+@given(histories(least=4, most=8), evictors(), st.integers(0, 16))
+def test_promise_5_what_leaves_as_a_session_advances_does_not_depend_on_how_the_messages_came(
+    history: list[Chat], evictor: Evictor, part: int
+) -> None:
+    one_by_one, in_parts = evictor.session(), evictor.session()
+    for message in history:
+        one_by_one.append([message])
+        one_by_one.view()
+    in_parts.advance(history[:part])
+    assert same(in_parts.advance(history[part:]), one_by_one.view())
+    assert in_parts.state == one_by_one.state
+
+
+def test_promise_1_a_message_that_cannot_be_read_advances_nothing() -> None:
+    session = Evictor(40, scorer=SCORER).session()
+    before = session.advance([human("first"), assistant("second")])
+    with pytest.raises(InvalidMessage, match="message 3"):
+        session.advance([human("third"), {"role": "nobody"}])
+    assert session.view().messages == before.messages
 
 
 @many
