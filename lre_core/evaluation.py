@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lre_core.eviction import Evictor, View
+from lre_core.intervals import Resampled
 from lre_core.messages import ChatMessage, as_messages
 from lre_core.units import Unit, group_from
 
-if TYPE_CHECKING:
-    from lre_core.training import Comparison
-
-__all__ = ["CACHED_PRICE", "Moment", "Outcome", "Prompt", "Replay", "Simulation", "departures", "rank"]
+__all__ = ["CACHED_PRICE", "Moment", "Outcome", "Prompt", "Replay", "Simulation", "departures"]
 
 CACHED_PRICE = 0.1
 """What providers bill for a token of a prompt's unchanged prefix, as a share of a fresh one's price."""
-RESAMPLES = 2000
 POLICIES = ("everything", "recency", "lre")
 
 
@@ -248,11 +244,8 @@ class Simulation:
         groups = [[share[policy] for share in shares] for shares in self._shares.values()]
         if not groups:
             return None
-        sums, sizes = np.array([sum(group) for group in groups]), np.array([len(group) for group in groups])
-        draws = np.random.default_rng(0).integers(len(groups), size=(RESAMPLES, len(groups)))
-        resampled: NDArray[np.float64] = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
-        low, high = np.quantile(resampled, (0.025, 0.975))
-        return float(sums.sum() / sizes.sum()), float(low), float(high)
+        evidence = Resampled([np.reshape(group, (-1, 1)) for group in groups]).interval(0)
+        return evidence.mean, evidence.low, evidence.high
 
 
 def departures(replay: Replay) -> Iterator[tuple[int, int, str, float]]:
@@ -270,41 +263,3 @@ def departures(replay: Replay) -> Iterator[tuple[int, int, str, float]]:
             for index in left:
                 yield index, number, view.reason(index), float(scores[index])
             gone.update(left)
-
-
-def rank(
-    scorer: Callable[[Sequence[ChatMessage]], NDArray[np.float64]],
-    histories: Sequence[Sequence[ChatMessage]],
-    labels: Sequence[ArrayLike],
-    *,
-    groups: Sequence[object],
-    keep_recent: int = 0,
-) -> Comparison:
-    """How well a scorer as it is finds the needed units, beside the baselines of `lre_core.training.compare`.
-
-    Nothing is trained, so the histories should be ones the scorer has not been trained on.
-
-    Args:
-        scorer: from a history to one score a unit.
-        histories: the histories, each cut at the moment its labels speak of.
-        labels: for each history one 0 or 1 a unit.
-        groups: for each history, what it belongs to; intervals are over groups.
-        keep_recent: the last units, which never compete and so are not ranked.
-
-    Raises:
-        MissingExtra: scikit-learn is not installed.
-    """
-    # Private there until training offers this comparison itself; importing it says what to install.
-    from lre_core.training import _baselines, _summarise
-
-    from sklearn.metrics import roc_auc_score  # isort: skip
-
-    found: dict[object, list[dict[str, float]]] = {}
-    for history, label, group in zip(histories, labels, groups, strict=True):
-        y = np.asarray(label)
-        old = max(len(y) - keep_recent, 0)
-        if 0 < y[:old].sum() < old:
-            rankings = {"lre": scorer(history)} | _baselines(as_messages(history))
-            aucs = {name: float(roc_auc_score(y[:old], ranking[:old])) for name, ranking in rankings.items()}
-            found.setdefault(group, []).append(aucs)
-    return _summarise(list(found.values()))

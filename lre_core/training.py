@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lre_core.errors import MissingExtra, TrainingError
 from lre_core.features import FEATURES, Features
+from lre_core.intervals import Interval, Resampled
 from lre_core.messages import ChatMessage, Message, as_messages
 from lre_core.scorer import CLIP, Scorer
 from lre_core.units import group_from
@@ -26,7 +27,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from scipy.sparse import spmatrix
 
-__all__ = ["Comparison", "Interval", "compare", "fit"]
+__all__ = ["Comparison", "Interval", "compare", "fit", "rank"]
 
 STRENGTHS = (0.03, 0.1, 0.3, 1.0)
 """Inverse regularisation strengths tried, as scikit-learn's `C`."""
@@ -49,7 +50,6 @@ WORD_PRIOR = 0.4
 FOLDS = 4
 ENOUGH = 20
 """Held-out histories below which no verdict is given."""
-RESAMPLES = 2000
 
 
 def fit(
@@ -154,18 +154,6 @@ def _folds(groups: Sequence[object], count: int) -> list[tuple[list[int], list[i
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean with its 95 % bootstrap interval over groups."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """How well each way of ranking finds the needed units of held-out histories.
 
@@ -227,14 +215,52 @@ def compare(
     for train, held in splits:
         scorer = fit([histories[i] for i in train], [labels[i] for i in train], groups=[keys[i] for i in train])
         for i in held:
-            y = np.asarray(labels[i])
-            old = len(y) - keep_recent
-            if old < 1 or not 0 < y[:old].sum() < old:
-                continue
-            rankings = {"lre": scorer.score(histories[i])} | _baselines(as_messages(histories[i]))
-            aucs = {name: float(roc_auc_score(y[:old], ranking[:old])) for name, ranking in rankings.items()}
-            found.setdefault(keys[i], []).append(aucs)
+            aucs = _aucs(scorer.score, histories[i], labels[i], keep_recent)
+            if aucs is not None:
+                found.setdefault(keys[i], []).append(aucs)
     return _summarise(list(found.values()))
+
+
+def rank(
+    scorer: Callable[[Sequence[ChatMessage]], NDArray[np.float64]],
+    histories: Sequence[Sequence[ChatMessage]],
+    labels: Sequence[ArrayLike],
+    *,
+    groups: Sequence[object],
+    keep_recent: int = 0,
+) -> Comparison:
+    """How well a scorer as it is finds the needed units, beside the same baselines as in `compare`.
+
+    Nothing is trained, so the histories should be ones the scorer has not been trained on.
+
+    Args:
+        scorer: from a history to one score a unit.
+        histories: the histories, each cut at the moment its labels speak of.
+        labels: for each history one 0 or 1 a unit.
+        groups: for each history, what it belongs to; intervals are over groups.
+        keep_recent: the last units, which never compete and so are not ranked.
+    """
+    found: dict[object, list[dict[str, float]]] = {}
+    for history, label, group in zip(histories, labels, groups, strict=True):
+        aucs = _aucs(scorer, history, label, keep_recent)
+        if aucs is not None:
+            found.setdefault(group, []).append(aucs)
+    return _summarise(list(found.values()))
+
+
+def _aucs(
+    scorer: Callable[[Sequence[ChatMessage]], NDArray[np.float64]],
+    history: Sequence[ChatMessage],
+    labels: ArrayLike,
+    keep_recent: int,
+) -> dict[str, float] | None:
+    """AUC of a scorer and of each baseline on one history; None where the old units are all alike."""
+    y = np.asarray(labels)
+    old = max(len(y) - keep_recent, 0)
+    if not 0 < y[:old].sum() < old:
+        return None
+    rankings = {"lre": scorer(history)} | _baselines(as_messages(history))
+    return {name: float(roc_auc_score(y[:old], ranking[:old])) for name, ranking in rankings.items()}
 
 
 def _baselines(messages: Sequence[Message]) -> dict[str, NDArray[np.float64]]:
@@ -258,16 +284,7 @@ def _summarise(groups: Sequence[Sequence[dict[str, float]]]) -> Comparison:
     if not groups:
         return Comparison({}, {}, 0)
     names = list(groups[0][0])
-    sums = np.array([[sum(case[name] for case in group) for name in names] for group in groups])
-    sizes = np.array([len(group) for group in groups])
-    draws = np.random.default_rng(0).integers(len(groups), size=(RESAMPLES, len(groups)))
-    resampled = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)[:, None]
-    mean = sums.sum(axis=0) / sizes.sum()
-
-    def interval(mean: float, samples: NDArray[np.float64]) -> Interval:
-        low, high = np.quantile(samples, (0.025, 0.975))
-        return Interval(float(mean), float(low), float(high))
-
-    auc = {name: interval(mean[k], resampled[:, k]) for k, name in enumerate(names)}
-    lead = {name: interval(mean[0] - mean[k], resampled[:, 0] - resampled[:, k]) for k, name in enumerate(names) if k}
+    resampled = Resampled([[[case[name] for name in names] for case in group] for group in groups])
+    auc = {name: resampled.interval(k) for k, name in enumerate(names)}
+    lead = {name: resampled.interval(0, less=k) for k, name in enumerate(names) if k}
     return Comparison(auc, lead, len(groups))

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, ScorerName, SkipBad, evictor_of, scorer_of
 from lre_core.cli.terminal import console, write_json
 from lre_core.cli.train import Most, comparison_json, labelled, ranking_table, sampled
-from lre_core.evaluation import rank
 from lre_core.messages import ChatMessage
 from lre_core.units import group
 
@@ -32,6 +31,9 @@ def evaluate(
 
     Example: lre eval logs/sunday.jsonl --scorer scorer.json
     """
+    # Needs scikit-learn, which the other commands do without.
+    from lre_core.training import rank
+
     chosen = evictor_of(1, scorer)
     sample, read = sampled(paths, most, skip_bad, quiet)
     cases = labelled(sample, quiet)
