@@ -97,6 +97,27 @@ def tool_turn(n: int, result: str = "found", calls: int = 1) -> list[ChatMessage
     ]
 
 
+def through_every_way(memory: BaseMemory, messages: Sequence[ChatMessage]) -> list[list[str | None]]:
+    """Three messages set, put and put as a list: the texts shown and those stored, and what is shown after a reset."""
+    first, second, third = messages
+    memory.set([first])
+    memory.put(second)
+    memory.put_messages([third])
+    shown, stored = memory.get(), memory.get_all()
+    memory.reset()
+    return list(map(texts, (shown, stored, memory.get())))
+
+
+async def through_every_awaited_way(memory: BaseMemory, messages: Sequence[ChatMessage]) -> list[list[str | None]]:
+    first, second, third = messages
+    await memory.aset([first])
+    await memory.aput(second)
+    await memory.aput_messages([third])
+    shown, stored = await memory.aget(), await memory.aget_all()
+    await memory.areset()
+    return list(map(texts, (shown, stored, await memory.aget())))
+
+
 UNCLOSED = pytest.mark.filterwarnings("ignore:Exception ignored in", "ignore::ResourceWarning")
 """LlamaIndex's stores have no way to close their connections."""
 

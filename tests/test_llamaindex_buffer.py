@@ -4,7 +4,7 @@ import asyncio
 import copy
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +15,19 @@ from llama_index.core.base.llms.types import ChatMessage, TextBlock, ThinkingBlo
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
-from llamaindex_histories import LIMIT, WritingStore, chat_message, memory, refused, said, texts, tokens, tool_turn
+from llamaindex_histories import (
+    LIMIT,
+    WritingStore,
+    chat_message,
+    memory,
+    refused,
+    said,
+    texts,
+    through_every_awaited_way,
+    through_every_way,
+    tokens,
+    tool_turn,
+)
 
 import lre_core
 from llamaindex_lre import LREChatMemoryBuffer
@@ -60,28 +72,11 @@ def test_all_is_shown_while_it_fits_as_the_original_shows_it() -> None:
 
 
 def test_every_way_in_and_out_is_there_sync_and_async() -> None:
-    first, second, third = said(2)[:3]
-
-    async def awaited(buffer: LREChatMemoryBuffer) -> Iterator[list[str | None]]:
-        await buffer.aset([first])
-        await buffer.aput(second)
-        await buffer.aput_messages([third])
-        shown, stored = await buffer.aget(), await buffer.aget_all()
-        await buffer.areset()
-        return map(texts, (shown, stored, await buffer.aget()))
-
-    def called(buffer: LREChatMemoryBuffer) -> Iterator[list[str | None]]:
-        buffer.set([first])
-        buffer.put(second)
-        buffer.put_messages([third])
-        shown, stored = buffer.get(), buffer.get_all()
-        buffer.reset()
-        return map(texts, (shown, stored, buffer.get()))
-
-    expected = [texts([first, second, third])] * 2 + [[]]
+    messages = said(2)[:3]
+    expected = [texts(messages)] * 2 + [[]]
     for store in (SimpleChatStore(), WritingStore()):
-        assert list(called(memory(chat_store=store))) == expected
-        assert list(asyncio.run(awaited(memory(chat_store=store)))) == expected
+        assert through_every_way(memory(chat_store=store), messages) == expected
+        assert asyncio.run(through_every_awaited_way(memory(chat_store=store), messages)) == expected
 
 
 class AwaitedStore(WritingStore):

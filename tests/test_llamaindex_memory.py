@@ -1,7 +1,6 @@
 """`LREMemory` in the place of `Memory`: archived messages come back; queue, store and blocks are as they were."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ from llamaindex_histories import (
     refused,
     said,
     texts,
+    through_every_awaited_way,
+    through_every_way,
     tokens,
     tool_turn,
     unclosed,
@@ -113,26 +114,10 @@ def test_more_than_the_queue_is_shown_valid_and_within_the_limit() -> None:
 
 
 def test_every_way_in_and_out_is_there_sync_and_async() -> None:
-    first, second, third = said(2)[:3]
-
-    async def awaited(buffer: LREMemory) -> Iterator[list[str | None]]:
-        await buffer.aset([first])
-        await buffer.aput(second)
-        await buffer.aput_messages([third])
-        shown, stored = await buffer.aget(), await buffer.aget_all()
-        await buffer.areset()
-        return map(texts, (shown, stored, await buffer.aget()))
-
-    def called(buffer: LREMemory) -> Iterator[list[str | None]]:
-        buffer.set([first])
-        buffer.put(second)
-        buffer.put_messages([third])
-        shown, stored = buffer.get(), buffer.get_all()
-        buffer.reset()
-        return map(texts, (shown, stored, buffer.get()))
-
-    expected = [texts([first, second, third])] * 2 + [[]]
-    assert list(called(memory())) == list(asyncio_run(awaited(memory()))) == expected
+    messages = said(2)[:3]
+    expected = [texts(messages)] * 2 + [[]]
+    assert through_every_way(memory(), messages) == expected
+    assert asyncio_run(through_every_awaited_way(memory(), messages)) == expected
     assert memory(chat_history=said(1)).get() == said(1)
     assert LREMemory.class_name() == "LREMemory"
 
