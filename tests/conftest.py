@@ -18,9 +18,12 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 @pytest.fixture(autouse=True)
-def event_loop_of_the_thread(event_loop: asyncio.AbstractEventLoop) -> None:
+def event_loop_of_the_thread(event_loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """LlamaIndex's bridge from sync to async takes the thread's loop, or makes one that nobody closes."""
     asyncio.set_event_loop(event_loop)
+    yield
+    # A connection that was closed gives its socket back in the loop's next round.
+    event_loop.run_until_complete(asyncio.sleep(0))
 
 
 # A failing example is printed so that it can be replayed.
