@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, SupportsFloat
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
@@ -33,11 +34,12 @@ def counting(token_counter: TokenCounter) -> dict[str, Any]:
     """The settings of `lre_core.Evictor` by which it counts as `token_counter` does.
 
     What a callable counts, its annotation says, as for LangChain's `trim_messages`: one message for `BaseMessage`, text
-    for `str`, and a list of messages for everything else, so that `len` counts messages.
+    for `str`, and a list of messages for everything else, so that `len` counts messages. A fraction of a token, as an
+    estimate may give, counts as a whole one.
 
     Raises:
         lre_core.InvalidSetting: it is none of these, or a callable that fails on a list of messages and does not say
-            that it counts something else.
+            that it counts something else; when it counts, that it gave no number of tokens.
     """
     if token_counter == "approximate":
         return {"message_counter": _remembering(lambda message: count_tokens_approximately([message]))}
@@ -45,18 +47,17 @@ def counting(token_counter: TokenCounter) -> dict[str, Any]:
         return {"token_counter": token_counter}
     count = getattr(token_counter, "get_num_tokens_from_messages", None)
     if count is not None:
-        return {"message_counter": _remembering(_Paired(count))}
+        return {"message_counter": _remembering(_Paired(_whole(count)))}
     if not callable(token_counter):
         raise InvalidSetting(
             f"token_counter is {type(token_counter).__name__}; expected the name of a tiktoken encoding, "
             "'approximate', a chat model, or a callable"
         )
-    counted = _annotation(token_counter)
+    counted, count = _annotation(token_counter), _whole(token_counter)
     if counted is str:
-        return {"token_counter": token_counter}
+        return {"token_counter": count}
     if isinstance(counted, type) and issubclass(counted, BaseMessage):
-        return {"message_counter": _remembering(token_counter)}
-    count = cast(Callable[[list[BaseMessage]], int], token_counter)
+        return {"message_counter": _remembering(count)}
     if counted is None:
         _try(count)
     return {"message_counter": _remembering(_Paired(count))}
@@ -97,6 +98,18 @@ def _result(id: str) -> ToolMessage:
     return ToolMessage("", tool_call_id=id)
 
 
+def _whole(count: Callable[[Any], Any]) -> Callable[[Any], int]:
+    """The same counter; what it gives is checked, for it is the caller's own."""
+
+    def whole(counted: Any) -> int:
+        tokens = count(counted)
+        if isinstance(tokens, bool) or not isinstance(tokens, SupportsFloat) or not 0 <= float(tokens) < math.inf:
+            raise InvalidSetting(f"token_counter gave {tokens!r}; it must give a number of tokens, 0 or more")
+        return math.ceil(float(tokens))
+
+    return whole
+
+
 def _remembering(count: Callable[[Any], int]) -> Callable[[BaseMessage], int]:
     """The same counter, which counts a message it has lately seen once; it keeps no message."""
     known: dict[str, int] = {}
@@ -107,7 +120,7 @@ def _remembering(count: Callable[[Any], int]) -> Callable[[BaseMessage], int]:
         if tokens is None:
             if len(known) >= REMEMBERED:
                 known.clear()
-            tokens = known[key] = int(count(message))
+            tokens = known[key] = count(message)
         return tokens
 
     return remembered
@@ -128,6 +141,8 @@ def _annotation(counter: Callable[..., Any]) -> Any:
 def _try(counter: Callable[[list[BaseMessage]], int]) -> None:
     try:
         counter([OPENING])
+    except InvalidSetting:
+        raise
     except Exception as error:
         raise InvalidSetting(
             f"token_counter failed on a list of messages ({error!r}); one that counts text says so: "

@@ -170,12 +170,7 @@ class Evictor:
         Raises:
             InvalidSetting: the counter returned something else than a number of tokens.
         """
-        tokens = self._count(text)
-        return (
-            tokens
-            if type(tokens) is int and tokens >= 0
-            else whole_number("what token_counter gave", tokens, 0, "tokens")
-        )
+        return _tokens("token_counter", self._count(text))
 
     def note_of(self, left: Left) -> Note | None:
         """The message that says what has left; None unless one is asked for."""
@@ -190,9 +185,12 @@ class Evictor:
         Args:
             message: the message as read.
             given: the caller's own object it was read from, which a `message_counter` counts.
+
+        Raises:
+            InvalidSetting: the counter returned something else than a number of tokens.
         """
         if self.message_counter is not None:
-            return self.message_counter(message if given is None else given)
+            return _tokens("message_counter", self.message_counter(message if given is None else given))
         return message_tokens(message, self.count, self.message_overhead)
 
     def _read(self, message: Any) -> Message:
@@ -203,6 +201,11 @@ class Evictor:
         if isinstance(self.scorer, Scorer):
             return self.scorer
         return Scorer.from_pretrained("agent" if history.has_calls else "assistant")
+
+
+def _tokens(counter: str, given: object) -> int:
+    """What a counter gave, which is the caller's own and may give anything."""
+    return given if type(given) is int and given >= 0 else whole_number(f"what {counter} gave", given, 0, "tokens")
 
 
 def evict(messages: Sequence[ChatMessage], budget: int, **settings: Unpack[Settings]) -> View:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -123,6 +124,29 @@ def test_a_counter_that_fails_on_messages_is_told_how_to_say_that_it_counts_text
         lre_trim_messages(HISTORY, max_tokens=100, token_counter="o300k_base")
     with pytest.raises(InvalidSetting, match="token_counter is int; expected"):
         lre_trim_messages(HISTORY, max_tokens=100, token_counter=14)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("counted", [str, BaseMessage, list[BaseMessage], None])
+@pytest.mark.parametrize("given", [None, -1, "4", [1, 2], True, float("nan"), float("inf")])
+def test_a_counter_that_gives_no_number_of_tokens_is_named(counted: Any, given: Any) -> None:
+    def count(of):  # type: ignore[no-untyped-def]
+        return given
+
+    count.__annotations__ = {"of": counted} if counted else {}
+    with pytest.raises(InvalidSetting, match=r"token_counter gave .*; it must give a number of tokens, 0 or more"):
+        lre_trim_messages(HISTORY, max_tokens=100, token_counter=count)
+
+
+def test_a_fraction_of_a_token_counts_as_a_whole_one() -> None:
+    def quarter(message: BaseMessage) -> float:
+        return len(message.content) / 4
+
+    def rounded(message: BaseMessage) -> int:
+        return math.ceil(quarter(message))
+
+    for budget in (40, 80, 10_000):
+        shown = lre_trim_messages(HISTORY, max_tokens=budget, token_counter=quarter)  # type: ignore[arg-type]
+        assert shown == lre_trim_messages(HISTORY, max_tokens=budget, token_counter=rounded)
 
 
 def test_a_counter_that_fails_later_loses_nothing() -> None:

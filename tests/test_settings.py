@@ -95,21 +95,30 @@ def test_a_reserve_is_a_whole_number_of_tokens(reserved: Any) -> None:
             ask(reserved)
 
 
-@pytest.mark.parametrize("tokens", [2.5, None, -1, "4", [1, 2]])
-def test_a_counter_that_gives_no_number_of_tokens_is_named_and_no_message_is_added(tokens: Any) -> None:
+@pytest.mark.parametrize("counter", ["token_counter", "message_counter"])
+@pytest.mark.parametrize("tokens", [2.5, None, -1, "4", [1, 2], True])
+def test_a_counter_that_gives_no_number_of_tokens_is_named_and_no_message_is_added(tokens: Any, counter: str) -> None:
     wrong = False
 
-    def count(text: str) -> Any:
-        return tokens if wrong else quarter(text)
+    def count(given: Any) -> Any:
+        return tokens if wrong else len(given)
 
-    session = Evictor(100, SCORER, token_counter=count).session()
+    session = Evictor(100, SCORER, **{counter: count}).session()  # type: ignore[arg-type]
     session.append([human("hello")])
     wrong = True
-    with pytest.raises(InvalidSetting, match="what token_counter gave"):
+    with pytest.raises(InvalidSetting, match=rf"what {counter} gave is .*; it must be a whole number of tokens"):
         session.append([assistant("hi"), human("books?")])
     wrong = False
     session.append([assistant("done")])
     assert [message["content"] for message in session.view().messages] == ["hello", "done"]
+
+
+def test_a_message_counter_may_give_numpys_whole_numbers() -> None:
+    def count(message: Chat) -> Any:
+        return np.int64(7)
+
+    view = Evictor(100, SCORER, message_counter=count).view([human("hello"), assistant("hi")])
+    assert (type(view.tokens), view.tokens) == (int, 14)
 
 
 def test_a_pin_that_raises_adds_no_message() -> None:
