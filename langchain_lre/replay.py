@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langchain_lre.settings import Settings, evictor
+from langchain_lre.settings import Settings, evictor, with_note
 from lre_core import Evictor, View
 
 __all__ = ["Replay", "Replays", "replays"]
@@ -50,19 +49,6 @@ class Replay:
         self._messages += new
         return view
 
-    def own(self, view: View, messages: Sequence[BaseMessage]) -> list[Any]:
-        """The messages of a view as the caller gave them now, not as an equal history gave them before."""
-        kept = iter(view.kept)
-        index = next(kept, None)
-        shown: list[Any] = []
-        for message in view.messages:
-            if index is not None and message is self._messages[index]:
-                shown.append(messages[index])
-                index = next(kept, None)
-            else:
-                shown.append(message)
-        return shown
-
 
 class Replays:
     """The histories lately seen under the same settings. Safe to use from several threads."""
@@ -87,7 +73,8 @@ class Replays:
         view = replay.view(messages)
         with self._lock:
             self._known = [*self._known, replay][-HISTORIES:]
-        return replace(view, messages=replay.own(view, messages))
+        # As the caller gave them now, not as an equal history gave them before.
+        return replace(view, messages=with_note([messages[index] for index in view.kept], view))
 
 
 def replays(max_tokens: int, settings: Settings) -> Replays:
