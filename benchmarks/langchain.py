@@ -1,18 +1,16 @@
 """What a turn costs in a LangChain chain: ours beside what LangChain has, on the same chat, in one run.
 
-    make bench langchain
-    make bench langchain ARGS="--out results/langchain.json"
+    make bench langchain    # writes results/langchain.json
 
 A turn adds a question and an answer to a chat of so many messages, and asks for the prompt's messages under 2,048
 tokens. Times are the process's own, so that other work on the machine does not count: the median, mean and slowest of
-several turns. `first` is the one turn in which the whole chat is new, as after a
-restart. `ConversationTokenBufferMemory` counts the whole buffer again for each message that it drops, so the chat it
-starts from is what it would have kept, which is the best case for it, and the counter is the same tiktoken one.
+the turns of several chats. `first` is the one turn in which the whole chat is new, as after a restart.
+`ConversationTokenBufferMemory` counts the whole buffer again for each message that it drops, so the chat it starts from
+is what it would have kept, which is the best case for it, and the counter is the same tiktoken one.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import random
@@ -22,20 +20,25 @@ import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
+import typer
 from langchain_classic.memory import ConversationTokenBufferMemory
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import trim_messages
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 from langchain_lre import LREChatMessageHistory, LREConversationMemory, lre_trim_messages
 from langchain_lre.memory import InMemoryHistory
 from lre_core.tokens import counter
 
+app = typer.Typer(add_completion=False)
+
+RESULTS = Path(__file__).parent.parent / "results" / "langchain.json"
 BUDGET = 2_048
-SIZES = (100, 1_000, 5_000)
-TURNS = 20
 WORDS = """the of and to in is that it was for on are as with they be at have from or had by hot but some what there we
 can out other were all your when up use word how said an each which their time will way about many then them would
 write like these her long make thing see him two has look more day could go come did my sound no most number who over
@@ -141,69 +144,95 @@ def token_buffer() -> Turn:
     return turn
 
 
+PLAIN, CACHED = "trim_messages, tiktoken", "trim_messages, counts cached"
 METHODS: dict[str, Callable[[], Turn]] = {
     "lre_trim_messages": ours,
     "LREChatMessageHistory": our_history,
     "LREConversationMemory": our_memory,
-    "trim_messages, tiktoken": lambda: trimming(tokens_of),
-    "trim_messages, cached per message": trimming_cached,
+    PLAIN: lambda: trimming(tokens_of),
+    CACHED: trimming_cached,
     "ConversationTokenBufferMemory": token_buffer,
 }
 
 
-def measure(name: str, size: int) -> dict[str, float]:
-    """Milliseconds of the first turn at this size and of the median and slowest turn after it."""
-    # A chat of its own for each row: histories lately seen are remembered, and none may begin with another.
-    history = chat(size + 2 * TURNS, f"{name} {size}")
-    turn = METHODS[name]()
+class Row(NamedTuple):
+    """A method at a size of chat, in milliseconds."""
+
+    method: str
+    messages: int
+    turns: int
+    turn_ms: float
+    mean_ms: float
+    slowest_ms: float
+    first_ms: float
+
+
+def measure(name: str, size: int, turns: int, chats: int) -> Row:
+    """Times a method: the first turn at a size, and those after it, in several chats."""
+    first, later = [], []
+    for n in range(chats):
+        # A chat of its own for each row: histories lately seen are remembered, and none may begin with another.
+        history = chat(size + 2 * turns, f"{name} {size} {n}")
+        turn = METHODS[name]()
+        first.append(milliseconds(turn, history[:size]))
+        later += [milliseconds(turn, history[:stop]) for stop in range(size + 2, len(history) + 1, 2)]
+    times = statistics.median(later), statistics.fmean(later), max(later), statistics.median(first)
+    return Row(name, size, len(later), *(round(ms, 4) for ms in times))
+
+
+def milliseconds(turn: Turn, messages: list[BaseMessage]) -> float:
+    """The process's own time for a turn."""
     start = time.process_time()
-    turn(history[:size])
-    first = time.process_time() - start
-    later = []
-    for stop in range(size + 2, size + 2 * TURNS + 1, 2):
-        messages = history[:stop]
-        start = time.process_time()
-        assert turn(messages) > 0
-        later.append(time.process_time() - start)
-    return {
-        "first_ms": round(1e3 * first, 3),
-        "turn_ms": round(1e3 * statistics.median(later), 3),
-        "mean_ms": round(1e3 * statistics.fmean(later), 3),
-        "slowest_ms": round(1e3 * max(later), 3),
-    }
+    shown = turn(messages)
+    spent = time.process_time() - start
+    assert shown > 0
+    return 1e3 * spent
 
 
-def main() -> None:
-    """Prints a table, and writes the rows where `--out` says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="write the rows to this JSON file")
-    arguments = parser.parse_args()
+def shown(rows: list[Row]) -> Table:
+    """The rows as a table, the mean beside that of `trim_messages` at the same size."""
+    table = Table(
+        title="A turn after n messages, milliseconds",
+        caption="a, b: times faster than trim_messages with tiktoken, with counts cached",
+        box=box.SIMPLE,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("method", no_wrap=True)
+    for heading in ("n", "median", "mean", "slowest", "first", "a", "b"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    mean = {(row.method, row.messages): row.mean_ms for row in rows}
+    for row in rows:
+        times = (f"{ms:.0f}" if ms >= 10 else f"{ms:.2f}" for ms in row[3:])
+        faster = (mean[other, row.messages] / row.mean_ms for other in (PLAIN, CACHED))
+        table.add_row(row.method, str(row.messages), *times, *(f"{ratio:.1f}" for ratio in faster))
+    return table
+
+
+@app.command()
+def main(
+    sizes: Annotated[str, typer.Option(help="Messages already there, with commas.")] = "100,1000,5000",
+    turns: Annotated[int, typer.Option(help="Turns timed in each chat.")] = 20,
+    chats: Annotated[int, typer.Option(help="Chats of each size.")] = 5,
+    out: Annotated[Path, typer.Option(help="Where to write the rows as JSON.", dir_okay=False)] = RESULTS,
+) -> None:
+    """Times what puts the messages of a LangChain prompt together."""
     for name in METHODS:  # vocabularies and scorers are loaded once a process
-        measure(name, 10)
-    rows = []
-    print(f"{'':34}{'messages':>9}{'turn, ms':>10}{'mean':>9}{'slowest':>9}{'first':>10}")  # noqa: T201
-    for size in SIZES:
-        for name in METHODS:
-            row = {"method": name, "messages": size, **measure(name, size)}
-            rows.append(row)
-            print(  # noqa: T201
-                f"{name:34}{size:9}{row['turn_ms']:10.2f}{row['mean_ms']:9.2f}{row['slowest_ms']:9.2f}"
-                f"{row['first_ms']:10.1f}"
-            )
-    if arguments.out:
-        packages = {name: version(name) for name in ("langchain-core", "langchain-classic", "tiktoken", "numpy")}
-        result = {
-            "command": "make bench langchain",
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "budget_tokens": BUDGET,
-            "turns": TURNS,
-            "packages": packages,
-            "rows": rows,
-        }
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        measure(name, 200, 2, 1)
+    rows = [measure(name, size, turns, chats) for size in map(int, sizes.split(",")) for name in METHODS]
+    packages = {name: version(name) for name in ("langchain-core", "langchain-classic", "tiktoken", "numpy")}
+    result = {
+        "command": "make bench langchain",
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "packages": packages,
+        "budget_tokens": BUDGET,
+        "rows": [row._asdict() for row in rows],
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    Console().print(shown(rows))
 
 
 if __name__ == "__main__":
-    main()
+    app()
