@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,10 @@ class _Index:
 
     def __init__(self, units: Sequence[Sequence[str]]) -> None:
         try:
-            import bm25s
+            with warnings.catch_warnings():
+                # In a notebook without ipywidgets its progress bar, which is never shown here, warns on import.
+                warnings.simplefilter("ignore")
+                import bm25s
         except ImportError:
             raise MissingExtra("recall", "recall") from None
         words = scan([text for texts in units for text in texts]).words

@@ -176,6 +176,18 @@ def test_a_session_that_is_not_asked_loads_no_index() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
 
 
+def test_in_a_notebook_nothing_warns() -> None:
+    script = (
+        "import warnings, IPython, ipykernel.zmqshell, lre_core\n"
+        "view = lre_core.Evictor(40, token_counter=len).view([{'role': 'user', 'content': 'hello ' * 9}] * 9)\n"
+        "with warnings.catch_warnings(record=True) as shown:\n"
+        "    warnings.simplefilter('always')\n"
+        "    assert view.recall('hello')\n"
+        "assert not shown, shown[0]\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_recall_finds_the_one_message_among_many_views() -> None:
     history = [(human, assistant)[n % 2](f"{n} filler text about books " * 6) for n in range(200)]
     history[31] = assistant("The locker code is 7741-QX. " + "It is on the second floor. " * 8)
