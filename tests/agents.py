@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -80,6 +81,16 @@ def refusals(prompt: Sequence[BaseMessage]) -> list[str]:
 def tokens(prompt: Iterable[BaseMessage]) -> int:
     """What a prompt costs, tool definitions apart, told slowly."""
     return sum(message_tokens(to_message(message), counter()) for message in prompt)
+
+
+def react_agent(model: Scripted, tools: Sequence[BaseTool], hook: Any, checkpointer: Any) -> Any:
+    """LangGraph's older agent, with a hook before the model."""
+    from langgraph.prebuilt import create_react_agent
+
+    with warnings.catch_warnings():
+        # It is deprecated in favour of create_agent; who still uses it knows.
+        warnings.simplefilter("ignore")
+        return create_react_agent(model, list(tools), pre_model_hook=hook, checkpointer=checkpointer)
 
 
 @tool

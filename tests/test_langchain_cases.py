@@ -6,12 +6,11 @@ Every model here refuses what a provider would refuse (`agents.refusals`), so th
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from agents import Scripted, call, fetch, look, rounds, shaped, stored, texts, tokens
+from agents import Scripted, call, fetch, look, react_agent, rounds, shaped, stored, texts, tokens
 from langchain.agents import create_agent
 from langchain.agents.middleware import ContextEditingMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -36,13 +35,7 @@ def by_edit(model: Scripted, tools: Sequence[BaseTool], max_tokens: int, **setti
 
 
 def by_hook(model: Scripted, tools: Sequence[BaseTool], max_tokens: int, **settings: Any) -> Any:
-    from langgraph.prebuilt import create_react_agent
-
-    hook = lre_pre_model_hook(max_tokens, **settings)
-    with warnings.catch_warnings():
-        # create_react_agent is deprecated in favour of create_agent; who still uses it knows.
-        warnings.simplefilter("ignore")
-        return create_react_agent(model, list(tools), pre_model_hook=hook, checkpointer=InMemorySaver())
+    return react_agent(model, tools, lre_pre_model_hook(max_tokens, **settings), InMemorySaver())
 
 
 every_adapter = pytest.mark.parametrize("make", [by_middleware, by_edit, by_hook])
@@ -209,6 +202,31 @@ def test_called_asynchronously_the_model_sees_the_same(make: Maker) -> None:
         prompts.append([texts(prompt) for prompt in model.prompts])
     assert prompts[0] == prompts[1]
     assert len(prompts[0][-1]) < 30
+
+
+@every_adapter
+def test_two_threads_of_one_graph_share_nothing(make: Maker) -> None:
+    def turn(graph: Any, thread: str, n: int) -> list[list[tuple[str, str]]]:
+        graph.invoke({"messages": [HumanMessage(f"{thread}: look, {n}.")]}, {"configurable": {"thread_id": thread}})
+        prompts = [texts(prompt) for prompt in model.prompts]
+        model.prompts.clear()
+        return prompts
+
+    alone = []
+    for thread in ("1", "2"):
+        model = Scripted(script=rounds(steps=6))
+        graph = make(model, [look], 900)
+        alone.append([turn(graph, thread, n) for n in range(4)])
+    model = Scripted(script=rounds(steps=6))
+    graph = make(model, [look], 900)
+    scripts = {thread: rounds(steps=6) for thread in ("1", "2")}
+    together: dict[str, list[Any]] = {"1": [], "2": []}
+    for n in range(4):
+        for thread in ("1", "2"):
+            model.script = scripts[thread]
+            together[thread].append(turn(graph, thread, n))
+    assert list(together.values()) == alone
+    assert len(alone[0][-1][-1]) < 30, "nothing was evicted"
 
 
 def test_an_empty_history_is_an_empty_edit() -> None:

@@ -119,10 +119,11 @@ def conversation(model: Recorder, memory: LREConversationMemory) -> Any:
         return ConversationChain(llm=model, memory=memory)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-def test_a_conversation_chain_for_200_turns(asynchronous: bool) -> None:
-    model = Recorder()
-    memory = LREConversationMemory(max_token_limit=BUDGET)
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync, over SQLite", "async, in memory"])
+def test_a_conversation_chain_for_200_turns(asynchronous: bool, tmp_path: Path) -> None:
+    model, engine = Recorder(), create_engine(f"sqlite:///{tmp_path}/chats.db")
+    store = {} if asynchronous else {"chat_memory": SQLChatMessageHistory("1", connection=engine)}
+    memory = LREConversationMemory(max_token_limit=BUDGET, **store)
     chain = conversation(model, memory)
 
     async def talk() -> None:
@@ -134,7 +135,7 @@ def test_a_conversation_chain_for_200_turns(asynchronous: bool) -> None:
     else:
         for n in range(1, 201):
             chain.invoke({"input": say(n)})
-    stored = memory.chat_memory.messages
+    stored = memory.chat_memory.messages if asynchronous else SQLChatMessageHistory("1", connection=engine).messages
     assert [message.content for message in stored[::2]] == [say(n) for n in range(1, 201)]
     assert len(stored) == 400
     prompts = [str(prompt[0].content) for prompt in model.prompts]

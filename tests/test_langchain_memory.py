@@ -128,7 +128,8 @@ for name in ("langchain_classic", "langchain", "langgraph"):
     sys.modules[name] = None
 import lre_core, langchain_lre
 from langchain_lre import LREChatMessageHistory, Settings, lre_trim_messages, to_message
-for name, extra in (("LREConversationMemory", "langchain-classic"), ("LREMiddleware", "langchain")):
+agents = ("LREMiddleware", "LREEdit", "lre_pre_model_hook")
+for name, extra in (("LREConversationMemory", "langchain-classic"), *((name, "langchain") for name in agents)):
     try:
         getattr(langchain_lre, name)
     except lre_core.MissingExtra as error:

@@ -167,29 +167,6 @@ def test_promise_6_a_call_reads_its_new_messages_only() -> None:
     assert len(read) == len(stored(graph.get_state(THREAD).values)) - 1
 
 
-def test_two_threads_of_one_graph_share_nothing() -> None:
-    threads: list[Any] = [{"configurable": {"thread_id": name}} for name in ("1", "2")]
-    alone = []
-    for thread in threads:
-        model = store_keeper()
-        graph = agent(model)
-        for n in range(3):
-            ask(graph, f"{thread['configurable']['thread_id']}: what is on the shelves? {n}", thread)
-        alone.append([texts(prompt) for prompt in model.prompts])
-
-    model = store_keeper()
-    graph = agent(model)
-    turns: list[list[list[tuple[str, str]]]] = [[], []]
-    scripts = [rounds(steps=STEPS), rounds(steps=STEPS)]
-    for n in range(3):
-        for side, thread in enumerate(threads):
-            model.script = scripts[side]
-            model.prompts.clear()
-            ask(graph, f"{side + 1}: what is on the shelves? {n}", thread)
-            turns[side] += [texts(prompt) for prompt in model.prompts]
-    assert turns == alone
-
-
 def test_a_thread_rewound_to_an_earlier_checkpoint_goes_on_from_what_was_decided_there() -> None:
     model = store_keeper()
     graph = agent(model)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import redis
-from agents import Answer, Scripted, look, rounds, stored, texts
+from agents import Answer, Scripted, look, react_agent, rounds, stored, texts
 from langchain.agents import create_agent
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, HumanMessage, messages_from_dict, messages_to_dict
@@ -25,7 +25,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from langchain_lre import LREMiddleware
+from langchain_lre import LREMiddleware, lre_pre_model_hook
 
 BUDGET = 1_500
 STEPS = 9
@@ -35,6 +35,7 @@ DIES_AT = (3, 14, 15, 28)
 """The calls of the model at which the process dies; four of forty."""
 
 Prompts = list[list[tuple[str, str]]]
+Agent = Callable[[Scripted, Any], Any]
 
 
 class Died(Exception):
@@ -52,9 +53,19 @@ def script() -> Iterator[Answer]:
         yield answer
 
 
-def agent(model: Scripted, checkpointer: Any) -> Any:
-    """All that a process has in memory, made anew."""
+def by_middleware(model: Scripted, checkpointer: Any) -> Any:
     return create_agent(model, [look], middleware=[LREMiddleware(BUDGET)], checkpointer=checkpointer)
+
+
+def by_hook(model: Scripted, checkpointer: Any) -> Any:
+    return react_agent(model, [look], lre_pre_model_hook(BUDGET), checkpointer)
+
+
+@pytest.fixture(scope="module", params=[by_middleware, by_hook])
+def agent(request: pytest.FixtureRequest) -> Agent:
+    """Makes anew all that a process has in memory."""
+    made: Agent = request.param
+    return made
 
 
 def question(n: int) -> dict[str, Any]:
@@ -62,7 +73,7 @@ def question(n: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed() -> Prompts:
+def undisturbed(agent: Agent) -> Prompts:
     """The prompts of one process that lives to the end."""
     model = Scripted(script=rounds(steps=STEPS))
     graph = agent(model, InMemorySaver())
@@ -96,7 +107,7 @@ async def postgres_async(url: str) -> AsyncIterator[AsyncPostgresSaver]:
         yield saver
 
 
-def check(open_store: Callable[[], AbstractContextManager[Any]], undisturbed: Prompts) -> None:
+def check(open_store: Callable[[], AbstractContextManager[Any]], agent: Agent, undisturbed: Prompts) -> None:
     answers, prompts = script(), []
     for n in range(TURNS):
         asked: Any = question(n)
@@ -115,7 +126,9 @@ def check(open_store: Callable[[], AbstractContextManager[Any]], undisturbed: Pr
     assert len(stored(result)) == TURNS * (2 * STEPS + 2)
 
 
-async def check_async(open_store: Callable[[], AbstractAsyncContextManager[Any]], undisturbed: Prompts) -> None:
+async def check_async(
+    open_store: Callable[[], AbstractAsyncContextManager[Any]], agent: Agent, undisturbed: Prompts
+) -> None:
     answers, prompts = script(), []
     for n in range(TURNS):
         asked: Any = question(n)
@@ -134,22 +147,21 @@ async def check_async(open_store: Callable[[], AbstractAsyncContextManager[Any]]
     assert len(stored(result)) == TURNS * (2 * STEPS + 2)
 
 
-def test_over_sqlite(tmp_path: Path, undisturbed: Prompts) -> None:
-    check(lambda: SqliteSaver.from_conn_string(str(tmp_path / "threads.db")), undisturbed)
+def test_over_sqlite(tmp_path: Path, agent: Agent, undisturbed: Prompts) -> None:
+    check(lambda: SqliteSaver.from_conn_string(str(tmp_path / "threads.db")), agent, undisturbed)
 
 
-def test_over_sqlite_asynchronously(tmp_path: Path, undisturbed: Prompts) -> None:
-    asyncio.run(
-        check_async(lambda: AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")), undisturbed),
-    )
+def test_over_sqlite_asynchronously(tmp_path: Path, agent: Agent, undisturbed: Prompts) -> None:
+    file = str(tmp_path / "threads.db")
+    asyncio.run(check_async(lambda: AsyncSqliteSaver.from_conn_string(file), agent, undisturbed))
 
 
-def test_over_postgresql(postgresql_url: str, undisturbed: Prompts) -> None:
-    check(lambda: postgres(postgresql_url), undisturbed)
+def test_over_postgresql(postgresql_url: str, agent: Agent, undisturbed: Prompts) -> None:
+    check(lambda: postgres(postgresql_url), agent, undisturbed)
 
 
-def test_over_postgresql_asynchronously(postgresql_url: str, undisturbed: Prompts) -> None:
-    asyncio.run(check_async(lambda: postgres_async(postgresql_url), undisturbed))
+def test_over_postgresql_asynchronously(postgresql_url: str, agent: Agent, undisturbed: Prompts) -> None:
+    asyncio.run(check_async(lambda: postgres_async(postgresql_url), agent, undisturbed))
 
 
 class RedisHistory(BaseChatMessageHistory):
@@ -173,7 +185,7 @@ class RedisHistory(BaseChatMessageHistory):
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_an_agent_whose_history_is_in_redis(redis_url: str, undisturbed: Prompts, restarts: bool) -> None:
+def test_an_agent_whose_history_is_in_redis(redis_url: str, agent: Agent, undisturbed: Prompts, restarts: bool) -> None:
     answers, prompts = rounds(steps=STEPS), []
     graph: Any = None
     for n in range(TURNS):
