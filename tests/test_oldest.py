@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -42,3 +43,11 @@ def test_what_is_pinned_is_a_floor() -> None:
         floor = Version(promised[pin.name]).release
         assert bound.operator == "=="
         assert Version(bound.version).release[: len(floor)] == floor, pin
+
+
+def test_the_readme_states_the_floors_of_the_frameworks() -> None:
+    paragraphs = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")
+    (stated,) = [paragraph for paragraph in paragraphs if "make test-oldest" in paragraph]
+    promised = floors(*ADAPTERS)
+    for name in ("langchain", "langchain-core", "langchain-classic", "langgraph", "llama-index-core"):
+        assert re.search(rf"\b{name} (and \S+ )?from {re.escape(promised[name])}\b(?!\.\d)", stated), name
