@@ -8,29 +8,31 @@ depends on how long the history will become. All counting is over hashes; no wor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from operator import eq
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lre_core.grams import Said, WordRows, WordScores, runs
 from lre_core.lexicon import LEXICON, lexicon_flags
 from lre_core.messages import Message
 from lre_core.text import COUNTS, scan
 from lre_core.units import Unit
-from lre_core.vocabulary import Pairs, Vocabulary
+from lre_core.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["FEATURES", "FEATURE_SET", "WORD_BUCKETS", "Features"]
+__all__ = ["FEATURES", "FEATURE_SET", "Features"]
 
-FEATURE_SET = 1
+FEATURE_SET = 2
 """Version of the columns and of the hashing; a scorer fits one version only."""
-WORD_BUCKETS = 1024
-"""Into how many signed buckets words are hashed."""
 
 PROSE, CALL, RESULT, NAME = range(4)
+
+OPENING = (4, 16, 32, 64, 128)
+"""Units after which the chance to be needed may bend: how a history opens often frames what follows."""
 
 OWN = (
     "human",
@@ -66,6 +68,7 @@ OWN = (
     "session_index",
     "opens_session",
     "history_so_far",
+    *(f"history_over_{units}" for units in OPENING),
 )
 PREVIOUS = ("question", "log_words", "idf_sum", "names", "human", "step")
 NEXT = ("question", "log_words", "repeats_previous", "exclamation", "acknowledgement", "unseen_share", "human", "step")
@@ -105,7 +108,6 @@ OFTEN = 5
 NEVER = 5.0
 """Stands for the logarithm of the units since the last reuse where there was none."""
 
-OTHER_VOICE = np.uint64(0xD6E8FEB86659FD93)
 BATCH = 1 << 20
 """Characters scanned at once, to bound memory."""
 LONGEST = 1 << 23
@@ -124,13 +126,13 @@ class Features:
 
     Args:
         word_weights: (WORD_BUCKETS,) weights of the hashed words. Given these, a unit's words are folded into one
-            number and forgotten; without them they are kept for `words`, which training learns from.
+            number; without them they are kept for `words`, which training learns from.
+        salt: of the hashing that the weights were learned with.
     """
 
-    def __init__(self, word_weights: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, word_weights: NDArray[np.float64] | None = None, salt: int = 0) -> None:
         self.size = 0
-        self._word_weights = word_weights
-        self._word_rows: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]] = []
+        self._said = WordRows() if word_weights is None else WordScores(word_weights, salt)
         self._own = np.zeros((64, len(OWN)))
         self._word_score = np.zeros(64)
         self._characters_so_far = np.zeros(64)
@@ -156,7 +158,12 @@ class Features:
         fields: list[int] = []
         size, first = 0, 0
         for row, unit in enumerate(units):
-            for message in messages[unit.start : unit.stop]:
+            if unit.kind == "turn":
+                texts.append(messages[unit.start].text[:LONGEST])
+                fields.append(PROSE)
+                owners.append(row - first)
+                size += len(texts[-1])
+            for message in messages[unit.start : unit.stop] if unit.kind != "turn" else ():
                 texts.append(message.text[:LONGEST])
                 fields.append(RESULT if message.kind == "tool" else PROSE)
                 owners.append(row - first)
@@ -227,12 +234,17 @@ class Features:
         put("idf_max", highest)
         put("repeats_previous", total(row, pairs.previous == pairs.unit - 1) / distinct)
         flags = lexicon_flags(pairs.token)
+        listed = np.flatnonzero(flags)
         for k, name in enumerate(LEXICON):
-            put(name, np.log1p(total(row, flags >> k & 1)))
+            put(name, np.log1p(total(row[listed], flags[listed] >> k & 1)))
         again = (pairs.before > 0) & (pairs.before <= OFTEN)
         self._count("word", pairs.first[again])
         self._credit("unit", pairs.first[again], pairs.unit[again])
-        self._fold_words(pairs, words, own[:, COLUMN["human"]], start)
+        hashes, lengths = runs(text.folded, text.word_starts[pairs.new], text.word_lengths[pairs.new])
+        person = own[:, COLUMN["human"]] > 0
+        self._word_score[start : start + n] = self._said.add(
+            Said(row, pairs.number, 1.0 + idf, person, hashes, lengths)
+        )
 
         spoken = field[text.identifiers.text] != NAME
         hashes, place = text.identifiers.hashes[spoken], text.identifiers.text[spoken]
@@ -260,34 +272,28 @@ class Features:
 
     def _credit(self, name: str, introducer: NDArray[np.int32], unit: NDArray[np.intp]) -> None:
         """Counts, for each unit, the later units that use again what it introduced; each pair of them once."""
-        pair = np.unique(introducer.astype(np.int64) << 32 | unit)
-        self._count(name, pair >> 32)
+        pair = np.sort(introducer.astype(np.int64) << 32 | unit)
+        self._count(name, pair[np.flatnonzero(np.diff(pair, prepend=-1))] >> 32)
 
     def _describe_units(
         self, messages: Sequence[Message], units: Sequence[Unit], put: Callable[[str, ArrayLike], None]
     ) -> None:
         """What the messages' fields say: role, speaker, calls, time."""
-        kinds = [self._kind]
-        speakers = [self._speaker]
-        calls: list[int] = []
-        times: list[float] = []
-        for unit in units:
-            message = messages[unit.start]
-            kinds.append(KIND_NUMBER.get(unit.role, 2) if unit.kind == "turn" else 2)
-            speakers.append(message.name)
-            calls.append(0 if unit.kind == "turn" else sum(len(m.calls) for m in messages[unit.start : unit.stop]))
-            if message.timestamp is not None:
-                self._time, gap = message.timestamp, message.timestamp - (self._time or message.timestamp)
-                times.append(max(0.0, gap))
-            else:
-                times.append(0.0)
-        kind, gaps = np.array(kinds), np.array(times)
+        opening = [messages[unit.start] for unit in units]
+        kinds = [self._kind, *(KIND_NUMBER.get(unit.role, 2) if unit.kind == "turn" else 2 for unit in units)]
+        speakers = [self._speaker, *(message.name for message in opening)]
+        calls = [
+            0 if unit.kind == "turn" else sum(len(message.calls) for message in messages[unit.start : unit.stop])
+            for unit in units
+        ]
+        gaps = self._gaps(np.array([message.timestamp for message in opening], np.float64))
+        kind = np.array(kinds)
         for number, name in enumerate(KIND_NAMES):
             put(name, kind[1:] == number)
         same = kind[1:] == kind[:-1]
         put("calls", np.log1p(calls))
         put("same_role_as_previous", same)
-        put("same_speaker_as_previous", same & np.array([a == b for a, b in pairwise(speakers)]))
+        put("same_speaker_as_previous", same & np.fromiter(map(eq, speakers, speakers[1:]), np.bool_, len(units)))
         put("log_gap", np.log1p(gaps))
         opens = gaps > SESSION_GAP
         opens[0] |= self._kind < 0
@@ -296,21 +302,21 @@ class Features:
         opened = np.maximum.accumulate(np.where(opens, index, self._session))
         put("opens_session", opens)
         put("session_index", np.log1p(index - opened))
-        put("history_so_far", np.log1p(index))
+        so_far = np.log1p(index)
+        put("history_so_far", so_far)
+        for units_over in OPENING:
+            put(f"history_over_{units_over}", np.maximum(0.0, so_far - np.log1p(units_over)))
         self._kind, self._speaker, self._session = kinds[-1], speakers[-1], int(opened[-1])
 
-    def _fold_words(self, pairs: Pairs, words: NDArray[np.float64], human: NDArray[np.float64], start: int) -> None:
-        """Hashes a unit's words into signed buckets (Weinberger 2009): a person's words apart from everybody else's."""
-        row = pairs.unit - start
-        token = np.where(human[row] > 0, pairs.token, pairs.token * OTHER_VOICE)
-        bucket = (token >> np.uint64(1)).astype(np.intp) % WORD_BUCKETS
-        value = (2.0 * (token & np.uint64(1)) - 1.0) / np.sqrt(np.maximum(1.0, words))[row]
-        if self._word_weights is None:
-            self._word_rows.append((pairs.unit, bucket, value))
-        else:
-            self._word_score[start : start + len(words)] = np.bincount(
-                row, value * self._word_weights[bucket], len(words)
-            )
+    def _gaps(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Seconds since the last unit whose time is known; 0 where a time is not or runs backwards."""
+        gaps = np.zeros(len(times))
+        known = np.flatnonzero(np.isfinite(times))
+        if len(known):
+            stamps = times[known]
+            gaps[known] = np.maximum(0.0, np.diff(stamps, prepend=stamps[0] if self._time is None else self._time))
+            self._time = float(stamps[-1])
+        return gaps
 
     def matrix(self, units: int | NDArray[np.intp] = 0) -> NDArray[np.float64]:
         """(rows, len(FEATURES)): features as of the newest unit, of the units from `units` on, or of these units."""
@@ -352,14 +358,15 @@ class Features:
             out[:, at + offset] = column
         return out
 
-    def words(self) -> csr_matrix:
-        """(units, WORD_BUCKETS) sparse: hashed words of every unit. Needs scipy, which the `train` extra brings."""
-        from scipy.sparse import csr_matrix
+    def words(self, salt: int = 0) -> csr_matrix:
+        """(units, WORD_BUCKETS) sparse: hashed words of every unit. Needs scipy, which the `train` extra brings.
 
-        if not self._word_rows:
-            return csr_matrix((self.size, WORD_BUCKETS))
-        unit, bucket, value = (np.concatenate(parts) for parts in zip(*self._word_rows, strict=True))
-        return csr_matrix((value, (unit, bucket)), shape=(self.size, WORD_BUCKETS))
+        Raises:
+            TypeError: these features were given word weights, and so keep no words.
+        """
+        if isinstance(self._said, WordScores):
+            raise TypeError("features that were given word weights keep no words")
+        return self._said.matrix(salt)
 
     @property
     def word_scores(self) -> NDArray[np.float64]:

@@ -63,11 +63,8 @@ def lexicon_flags(token: NDArray[np.uint64]) -> NDArray[np.uint8]:
         token: (n,) high bits of hashes, ascending, as in `Pairs.token`.
     """
     keys, flags = _lexicon()
-    result = np.zeros(len(token), np.uint8)
-    low, high = np.searchsorted(token, keys), np.searchsorted(token, keys, side="right")
-    for at in np.flatnonzero(low < high):
-        result[low[at] : high[at]] = flags[at]
-    return result
+    found = np.minimum(np.searchsorted(keys, token), len(keys) - 1)
+    return np.where(keys[found] == token, flags[found], np.uint8(0))
 
 
 @functools.cache

@@ -161,33 +161,40 @@ def as_message(message: ChatMessage, index: int = 0) -> Message:
         if message.role not in KINDS:
             raise InvalidMessage(f"message {index}: role {message.role!r} is none of {', '.join(KINDS)}")
         return message
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict | Mapping):  # for a dict, the first test is the quick one
         raise InvalidMessage(f"message {index}: expected a chat dict or a Message, found {type(message).__name__}")
     get = message.get
-    role, content, calls, name, answers = (
-        get("role"),
-        get("content"),
-        get("tool_calls"),
-        get("name"),
-        get("tool_call_id"),
-    )
+    role, content, calls, name = get("role"), get("content"), get("tool_calls"), get("name")
+    answers, timestamp = get("tool_call_id"), get("timestamp")
     if not isinstance(role, str) or role not in KINDS:
         found = f"role {role!r} is none of {', '.join(KINDS)}" if "role" in message else "it has no 'role'"
         raise InvalidMessage(f"message {index}: {found}")
-    for field, value, types, expected in (
-        ("content", content, (str, list, tuple), "text, a list of blocks or null"),
-        ("tool_calls", calls, (list, tuple), "a list of calls or null"),
-        ("name", name, str, "text or null"),
-        ("tool_call_id", answers, str, "text or null"),
-        ("timestamp", get("timestamp"), (int, float), "seconds or null"),
+    if not (
+        (content is None or isinstance(content, str | list | tuple))
+        and (calls is None or isinstance(calls, list | tuple))
+        and (name is None or isinstance(name, str))
+        and (answers is None or isinstance(answers, str))
+        and (timestamp is None or isinstance(timestamp, int | float))
     ):
-        if value is not None and not isinstance(value, types):
-            raise InvalidMessage(f"message {index}: {field!r} is {type(value).__name__}; expected {expected}")
+        raise InvalidMessage(f"message {index}: {_wrong_field(message)}")
     if get("function_call"):
         calls = [*(calls or ()), get("function_call")]
-    return Message(
-        role, content, tuple(_wire_call(call, index) for call in calls or ()), answers, name, get("timestamp")
-    )
+    read = tuple([_wire_call(call, index) for call in calls]) if calls else ()
+    return Message(role, content, read, answers, name, timestamp)
+
+
+def _wrong_field(message: Mapping[str, Any]) -> str:
+    """What is the matter with a chat dict of which one field has a wrong type."""
+    for field, types, expected in (
+        ("content", str | list | tuple, "text, a list of blocks or null"),
+        ("tool_calls", list | tuple, "a list of calls or null"),
+        ("name", str, "text or null"),
+        ("tool_call_id", str, "text or null"),
+    ):
+        value = message.get(field)
+        if value is not None and not isinstance(value, types):
+            return f"{field!r} is {type(value).__name__}; expected {expected}"
+    return f"'timestamp' is {type(message['timestamp']).__name__}; expected seconds or null"
 
 
 def as_messages(messages: Sequence[ChatMessage]) -> list[Message]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lre_core.errors import InvalidScorer, UnknownScorer
-from lre_core.features import FEATURE_SET, FEATURES, WORD_BUCKETS, Features
+from lre_core.features import FEATURE_SET, FEATURES, Features
+from lre_core.grams import WORD_BUCKETS
 from lre_core.messages import ChatMessage, as_messages
 from lre_core.units import group_from
 
 __all__ = ["Scorer", "bundled_scorers"]
 
-FORMAT = 1
+FORMAT = 2
 CLIP = 3.0
 """Standard deviations from the training mean beyond which a feature counts no more."""
 STATISTICS = ("mean", "scale", "weights")
 DIGITS = 4
 """Significant digits kept of a weight: what a saved scorer holds is what a fitted one scores with."""
+DECIMALS = 4
+"""Decimals kept of what stands in lists, so that no file exceeds four kilobytes."""
+STEPS = 31
+"""The largest weight of a word bucket is this many steps, so that one character of base64 holds any of them."""
+ALPHABET = np.frombuffer((string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/").encode(), np.uint8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +49,8 @@ class Scorer:
         scale: (len(FEATURES),) one over their standard deviations; 0 for a feature that never varied.
         weights: (len(FEATURES),) log-odds per standard deviation.
         word_scale: log-odds that one step of a word weight stands for.
-        words: (WORD_BUCKETS,) int8, weights of the hashed word buckets in steps. Words themselves are not kept.
+        words: (WORD_BUCKETS,) int8, weights of the word buckets in steps, -STEPS to STEPS. No word is kept.
+        salt: decides which words share a bucket.
 
     Source: "Learned Relevance Eviction", arXiv 2606.20954, section 3.
     """
@@ -54,6 +61,7 @@ class Scorer:
     weights: NDArray[np.float64]
     word_scale: float
     words: NDArray[np.int8]
+    salt: int = 0
 
     @classmethod
     def from_pretrained(cls, name: str) -> Scorer:
@@ -132,7 +140,7 @@ class Scorer:
 
     def features(self) -> Features:
         """An empty set of features to extend as messages arrive, for `probabilities`."""
-        return Features(self.words.astype(np.float64) * self.word_scale)
+        return Features(self.words.astype(np.float64) * self.word_scale, self.salt)
 
     def probabilities(self, features: Features, units: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """Scores of these units, by default of all, given features made by `features()`."""
@@ -143,7 +151,7 @@ class Scorer:
         return result
 
     def save(self, path: str | Path) -> None:
-        """Writes the scorer as one JSON object of about two kilobytes; the same scorer gives the same bytes."""
+        """Writes the scorer as one JSON object of under four kilobytes; the same scorer gives the same bytes."""
         Path(path).write_text(self.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:
@@ -153,8 +161,9 @@ class Scorer:
             "features": FEATURE_SET,
             "bias": self.bias,
             **{name: [_plain(value) for value in getattr(self, name)] for name in STATISTICS},
+            "salt": self.salt,
             "word_scale": self.word_scale,
-            "words": base64.b64encode(self.words.tobytes()).decode("ascii"),
+            "words": ALPHABET[self.words + (STEPS + 1)].tobytes().decode("ascii"),
         }
         return json.dumps(parts, separators=(",", ":")) + "\n"
 
@@ -177,7 +186,7 @@ class Scorer:
             raise InvalidScorer(f"{name}: not JSON, or cut short ({error})") from None
         if not isinstance(parts, dict):
             raise InvalidScorer(f"{name}: not a scorer: expected an object, found {type(parts).__name__}")
-        lacking = {"format", "features", "bias", *STATISTICS, "word_scale", "words"} - set(parts)
+        lacking = {"format", "features", "bias", *STATISTICS, "salt", "word_scale", "words"} - set(parts)
         if lacking:
             raise InvalidScorer(f"{name}: not a scorer: it lacks {', '.join(sorted(lacking))}")
         for key, known in (("format", FORMAT), ("features", FEATURE_SET)):
@@ -185,9 +194,9 @@ class Scorer:
                 raise InvalidScorer(f"{name}: {key} version {parts[key]!r}; this package reads version {known}")
         try:
             mean, scale, weights = (np.array(parts[key], np.float64) for key in STATISTICS)
-            words = np.frombuffer(base64.b64decode(parts["words"], validate=True), np.int8)
-            bias, word_scale = float(parts["bias"]), float(parts["word_scale"])
-        except (TypeError, ValueError, OverflowError, binascii.Error) as error:
+            words = _steps(parts["words"])
+            bias, word_scale, salt = float(parts["bias"]), float(parts["word_scale"]), index(parts["salt"])
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise InvalidScorer(f"{name}: weights that are not numbers ({error})") from None
         size = (len(FEATURES),)
         for what, found, expected in (
@@ -200,18 +209,26 @@ class Scorer:
                 raise InvalidScorer(f"{name}: {what} has shape {found}, expected {expected}")
         if not np.isfinite([bias, word_scale, *mean, *scale, *weights]).all():
             raise InvalidScorer(f"{name}: a weight is not a finite number")
-        return cls(bias, mean, scale, weights, word_scale, words)
+        return cls(bias, mean, scale, weights, word_scale, words, salt)
 
     @classmethod
-    def quantised(cls, bias: float, mean: ArrayLike, scale: ArrayLike, weights: ArrayLike, words: ArrayLike) -> Scorer:
+    def quantised(
+        cls,
+        bias: float,
+        mean: ArrayLike,
+        scale: ArrayLike,
+        weights: ArrayLike,
+        words: ArrayLike,
+        salt: int = 0,
+    ) -> Scorer:
         """A scorer of these weights, rounded to what a saved one holds."""
         mean, scale, weights = (
-            np.array([_round(x) for x in np.asarray(a, np.float64)]) for a in (mean, scale, weights)
+            np.array([round(_round(x), DECIMALS) for x in np.asarray(a, np.float64)]) for a in (mean, scale, weights)
         )
         words = np.asarray(words, np.float64)
-        step = _round(float(np.abs(words).max(initial=0.0)) / 127) or 1.0
-        steps = np.clip(np.rint(words / step), -127, 127).astype(np.int8)
-        return cls(_round(bias), mean, scale, weights, step, steps)
+        step = _round(float(np.abs(words).max(initial=0.0)) / STEPS) or 1.0
+        steps = np.clip(np.rint(words / step), -STEPS, STEPS).astype(np.int8)
+        return cls(_round(bias), mean, scale, weights, step, steps, salt)
 
     def _standardised(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:
         statistics = (statistics - self.mean) * self.scale
@@ -236,6 +253,16 @@ def _bundled(name: str) -> Scorer:
         raise UnknownScorer(f"no bundled scorer and no file {name!r}; bundled are {', '.join(map(repr, names))}")
     text = (resources.files("lre_core.scorers") / f"{name}.json").read_bytes()
     return Scorer.from_json(text, name)
+
+
+def _steps(text: str) -> NDArray[np.int8]:
+    """Weights in steps, from one character of base64 each."""
+    steps = np.full(256, -128, np.int16)
+    steps[ALPHABET] = np.arange(len(ALPHABET)) - (STEPS + 1)
+    found = steps[np.frombuffer(text.encode("ascii"), np.uint8)]
+    if (found < -STEPS).any():
+        raise ValueError("word weights that are no base64")
+    return found.astype(np.int8)
 
 
 def _round(value: float) -> float:

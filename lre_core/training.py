@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,19 +19,25 @@ from lre_core.units import group_from
 
 try:
     from scipy.sparse import csr_matrix, hstack, vstack
+    from scipy.stats import rankdata
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
 except ImportError as error:
     raise MissingExtra("Training", "train") from error
 
 if TYPE_CHECKING:
     from scipy.sparse import spmatrix
 
+T = TypeVar("T")
+
 __all__ = ["Comparison", "Interval", "compare", "fit", "rank"]
 
-STRENGTHS = (0.03, 0.1, 0.3, 1.0)
+STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 """Inverse regularisation strengths tried, as scikit-learn's `C`."""
+SALTS = range(8)
+"""Salts tried, see `lre_core.grams`: on LoCoMo their AUCs lie up to 0.006 apart, and alike for held-out histories."""
+USUAL = 0.1
+"""The strength where nothing can be held out to choose one by."""
 CARRIES_OVER = frozenset(
     {"human", "assistant", "step", "system", "reuse_in_calls", "reuse_any_call", "reuse_share"}
     | {
@@ -43,10 +50,13 @@ CARRIES_OVER = frozenset(
 )
 """Features that mean the same in every application: who speaks, and which identifiers were introduced and used. They
 are regularised least; across families of agents they carry the score, where the others mislead it."""
-STATISTIC_PRIOR = 0.1
+STATISTIC_PRIOR = 0.2
 """How large the weight of any other standardised statistic is expected to be beside those."""
-WORD_PRIOR = 0.4
-"""The same for a hashed word."""
+WORD_PRIOR = 20.0
+"""The same for a bucket of words, whose values are small: means over a unit."""
+RECENT = 5
+"""Units at the end by which no strength is judged: the recent window stays in view whatever its scores, and what makes
+the last results needed does not carry over to old ones."""
 FOLDS = 4
 ENOUGH = 20
 """Held-out histories below which no verdict is given."""
@@ -71,28 +81,40 @@ def fit(
     if len(histories) != len(labels):
         raise TrainingError(f"{len(histories)} histories but {len(labels)} sequences of labels")
     read = [as_messages(history) for history in histories]
-    rows = [_rows(messages) for messages in read]
-    targets = [np.asarray(label, np.float64).ravel() for label in labels]
-    for index, ((statistics, _), target) in enumerate(zip(rows, targets, strict=True)):
-        if len(statistics) != len(target):
-            raise TrainingError(f"history {index} has {len(statistics)} units but {len(target)} labels")
+    rows = [_features(messages) for messages in read]
+    targets = [_target(label, row.size, number) for number, (label, row) in enumerate(zip(labels, rows, strict=True))]
     y = np.concatenate(targets) if targets else np.empty(0)
     if not 0 < y.sum() < len(y):
         raise TrainingError(f"nothing to tell apart: {int(y.sum())} of {len(y)} units are labelled as needed")
 
-    statistics = np.vstack([row[0] for row in rows])
+    statistics = np.vstack([row.matrix() for row in rows])
     mean, deviation = statistics.mean(axis=0), statistics.std(axis=0)
     scale = np.where(deviation > 1e-9, 1.0 / np.maximum(deviation, 1e-9), 0.0)
     prior = np.array([1.0 if name in CARRIES_OVER else STATISTIC_PRIOR for name in FEATURES])
-    standardised = np.clip((statistics - mean) * scale, -CLIP, CLIP)
-    design = hstack([csr_matrix(standardised * prior), WORD_PRIOR * vstack([row[1] for row in rows])]).tocsr()
-    keys = list(groups) if groups is not None else consecutive_runs(read)
-    strength = _best_strength(design, targets, keys)
-    model = _regression(strength).fit(design, y)
+    standardised = csr_matrix(np.clip((statistics - mean) * scale, -CLIP, CLIP) * prior)
+
+    def design(salt: int) -> spmatrix:
+        return hstack([standardised, WORD_PRIOR * vstack([row.words(salt) for row in rows])]).tocsr()
+
+    held_out = HeldOut(targets, list(groups) if groups is not None else consecutive_runs(read))
+    first = design(0)
+    strength = held_out.best(STRENGTHS, lambda strength: (first, strength), usual=USUAL)
+    salt = held_out.best(SALTS, lambda salt: (design(salt), strength), usual=SALTS[0])
+    model = _regression(strength).fit(design(salt), y)
     statistic_weights, word_weights = np.split(model.coef_[0], [len(FEATURES)])
     return Scorer.quantised(
-        float(model.intercept_[0]), mean, scale, statistic_weights * prior, WORD_PRIOR * word_weights
+        float(model.intercept_[0]), mean, scale, statistic_weights * prior, WORD_PRIOR * word_weights, salt
     )
+
+
+def _target(label: ArrayLike, units: int, number: int) -> NDArray[np.float64]:
+    target = np.asarray(label, np.float64).ravel()
+    if units != len(target):
+        raise TrainingError(f"history {number} has {units} units but {len(target)} labels")
+    if not np.isin(target, (0, 1)).all():
+        wrong = target[~np.isin(target, (0, 1))][0]
+        raise TrainingError(f"history {number} has a label {wrong:g}; expected 0 or 1 a unit")
+    return target
 
 
 def consecutive_runs(histories: Sequence[Sequence[Message]]) -> list[int]:
@@ -106,35 +128,76 @@ def consecutive_runs(histories: Sequence[Sequence[Message]]) -> list[int]:
     return keys
 
 
-def _rows(messages: Sequence[Message]) -> tuple[NDArray[np.float64], spmatrix]:
-    """A history's statistics (units, len(FEATURES)) and hashed words (units, WORD_BUCKETS)."""
-    units = group_from(messages, 0)
+def _features(messages: Sequence[Message]) -> Features:
     features = Features()
-    features.extend(messages, units)
-    return features.matrix(), features.words()
+    features.extend(messages, group_from(messages, 0))
+    return features
 
 
 def _regression(strength: float) -> Any:
     return LogisticRegression(C=strength, max_iter=2000, tol=1e-4)
 
 
-def _best_strength(design: spmatrix, targets: Sequence[NDArray[np.float64]], groups: Sequence[object]) -> float:
-    ends = np.cumsum([0, *map(len, targets)])
-    y = np.concatenate(targets)
-    aucs: dict[float, list[float]] = {strength: [] for strength in STRENGTHS}
-    for train, held in _folds(groups, FOLDS):
-        rows = np.concatenate([np.arange(ends[index], ends[index + 1]) for index in train])
-        if not 0 < y[rows].sum() < len(rows):
-            continue
-        for strength in STRENGTHS:
-            model = _regression(strength).fit(design[rows], y[rows])
-            for index in held:
-                span = slice(ends[index], ends[index + 1])
-                if 0 < y[span].sum() < len(y[span]):
-                    aucs[strength].append(roc_auc_score(y[span], model.decision_function(design[span])))
-    if not aucs[STRENGTHS[0]]:
-        return STRENGTHS[1]
-    return max(STRENGTHS, key=lambda strength: np.mean(aucs[strength]))
+class HeldOut:
+    """Judges settings by the mean AUC over held-out histories, of their old units.
+
+    Args:
+        targets: the labels of each history.
+        groups: what each belongs to; held out together.
+    """
+
+    def __init__(self, targets: Sequence[NDArray[np.float64]], groups: Sequence[object]) -> None:
+        self._ends = np.cumsum([0, *map(len, targets)])
+        self._y = np.concatenate(targets)
+        self._old = _judged(targets)
+        self._folds = [
+            (rows, tests)
+            for train, held in _folds(groups, FOLDS)
+            if 0 < self._y[rows := np.concatenate([self._rows(index) for index in train])].sum() < len(rows)
+            and (tests := [index for index in held if index in self._old])
+        ]
+
+    def best(self, candidates: Iterable[T], model: Callable[[T], tuple[spmatrix, float]], usual: T) -> T:
+        """The candidate with the best mean AUC; of equals the first.
+
+        Args:
+            candidates: settings to try.
+            model: from one of them to the design matrix and the strength it stands for.
+            usual: what to take where nothing can be held out.
+        """
+        if not self._folds:
+            return usual
+        return max(candidates, key=lambda candidate: self._mean_auc(*model(candidate)))
+
+    def _mean_auc(self, design: spmatrix, strength: float) -> float:
+        aucs = []
+        for rows, tests in self._folds:
+            scores = _regression(strength).fit(design[rows], self._y[rows]).decision_function(design)
+            for index in tests:
+                old = self._rows(index)[: self._old[index]]
+                aucs.append(_auc(self._y[old], scores[old]))
+        return float(np.mean(aucs))
+
+    def _rows(self, index: int) -> NDArray[np.intp]:
+        return np.arange(self._ends[index], self._ends[index + 1])
+
+
+def _judged(targets: Sequence[NDArray[np.float64]]) -> dict[int, int]:
+    """Histories whose old units are not all alike, and how many they are; with none, those whose units are not."""
+    for recent in (RECENT, 0):
+        old = {index: max(0, len(target) - recent) for index, target in enumerate(targets)}
+        judged = {index: count for index, count in old.items() if 0 < targets[index][:count].sum() < count}
+        if judged:
+            return judged
+    return {}
+
+
+def _auc(y: NDArray[Any], scores: NDArray[Any]) -> float:
+    """Area under the ROC curve, as the rank sum of the needed units (Mann and Whitney 1947)."""
+    needed = y > 0
+    count = needed.sum()
+    above = rankdata(scores)[needed].sum() - count * (count + 1) / 2
+    return float(above / (count * (len(y) - count)))
 
 
 def _folds(groups: Sequence[object], count: int) -> list[tuple[list[int], list[int]]]:
@@ -260,7 +323,7 @@ def _aucs(
     if not 0 < y[:old].sum() < old:
         return None
     rankings = {"lre": scorer(history)} | _baselines(as_messages(history))
-    return {name: float(roc_auc_score(y[:old], ranking[:old])) for name, ranking in rankings.items()}
+    return {name: _auc(y[:old], ranking[:old]) for name, ranking in rankings.items()}
 
 
 def _baselines(messages: Sequence[Message]) -> dict[str, NDArray[np.float64]]:
@@ -273,7 +336,8 @@ def _baselines(messages: Sequence[Message]) -> dict[str, NDArray[np.float64]]:
         salience = np.zeros(len(units))
     return {
         "recency": np.arange(len(units), dtype=np.float64),
-        "random": np.random.default_rng(0).random(len(units)),
+        # Seeded by what is said: one order for all histories would be a ranking of its own.
+        "random": np.random.default_rng(crc32("".join(texts).encode("utf-8", "surrogatepass"))).random(len(units)),
         "length": np.array([len(text) for text in texts], np.float64),
         "salience": salience,
     }

@@ -15,10 +15,12 @@ POSITION = np.uint64((1 << 24) - 1)
 
 
 class Pairs(NamedTuple):
-    """Distinct (token, unit) pairs of a batch, sorted by token; all arrays have one entry a pair.
+    """Distinct (token, unit) pairs of a batch, sorted by token; all arrays but `new` have one entry a pair.
 
     Attributes:
         token: the high bits of the token's hash.
+        number: of the token, by which a vocabulary's user may keep more about it; new ones count on from the last.
+        new: where in the batch each token that is new first stands, in the order of their numbers.
         unit: the unit.
         before: how many earlier units hold the token.
         first: the unit that introduced it.
@@ -28,6 +30,8 @@ class Pairs(NamedTuple):
     """
 
     token: NDArray[np.uint64]
+    number: NDArray[np.intp]
+    new: NDArray[np.intp]
     unit: NDArray[np.intp]
     before: NDArray[np.intp]
     first: NDArray[np.int32]
@@ -37,10 +41,17 @@ class Pairs(NamedTuple):
 
 
 class Vocabulary:
-    """Of every token so far: in how many units it stood, in which first, in which last, how many called with it."""
+    """Of every token so far: in how many units it stood, in which first, in which last, how many called with it.
+
+    Attributes:
+        size: how many tokens there are.
+    """
 
     def __init__(self) -> None:
-        self._slots: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
+        # The first batch of tokens, while it is the only one: a history read at once looks none up again.
+        self._unlisted: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self.size = 0
         self._units = np.zeros(256, np.int32)
         self._first = np.zeros(256, np.int32)
         self._last = np.zeros(256, np.int32)
@@ -70,10 +81,8 @@ class Vocabulary:
         first_pair = np.flatnonzero(opens)
         run = np.diff(first_pair, append=len(token))
 
-        slots = self._slots
-        distinct = token[first_pair].tolist()
-        number = np.array([slots.setdefault(key, len(slots)) for key in distinct], np.intp)
-        self._grow(len(slots))
+        known = self.size
+        number = self._number(token[first_pair])
         seen = self._units[number]
         # A token's pairs stand in a row, units ascending: the rank counts the batch's own earlier units.
         before = np.repeat(seen - first_pair, run) + np.arange(len(token))
@@ -96,7 +105,22 @@ class Vocabulary:
             earlier = self._calls[number] - (total - later)[first_pair]
             calls = np.repeat(earlier, run) + total
             self._calls[number] = calls[last_pair]
-        return Pairs(token, holder, before, first, previous, called, calls)
+        new = at[start[first_pair[number >= known]]]
+        return Pairs(token, np.repeat(number, run), new, holder, before, first, previous, called, calls)
+
+    def _number(self, distinct: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """The number of each of these tokens, which differ; those unknown so far get the next ones in order."""
+        if not self.size:
+            number = np.arange(len(distinct))
+            self._unlisted = distinct
+        else:
+            numbers = self._numbers
+            numbers |= zip(self._unlisted.tolist(), range(len(self._unlisted)), strict=True)
+            self._unlisted = self._unlisted[:0]
+            number = np.array([numbers.setdefault(token, len(numbers)) for token in distinct.tolist()], np.intp)
+        self.size = max(self.size, int(number.max(initial=-1)) + 1)
+        self._grow(self.size)
+        return number
 
     def _grow(self, size: int) -> None:
         if size > len(self._units):

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lre_core import Evictor, Scorer, Unit, View, group
-from lre_core.features import FEATURES, WORD_BUCKETS
+from lre_core.features import FEATURES
+from lre_core.grams import WORD_BUCKETS
 from lre_core.messages import as_message
 from lre_core.tokens import message_tokens
 

@@ -19,7 +19,8 @@ from typer.testing import CliRunner, Result
 
 import lre_core
 from lre_core.cli.app import app
-from lre_core.features import FEATURES, WORD_BUCKETS
+from lre_core.features import FEATURES
+from lre_core.grams import WORD_BUCKETS
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RUN, CHAT = FIXTURES / "agent_run.jsonl", FIXTURES / "chat.json"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lre_core import text
 from lre_core.features import FEATURES, NEXT, OWN, PREVIOUS, SINCE, Features
+from lre_core.grams import PADDING, SPREAD, WORD_BUCKETS
 from lre_core.messages import as_messages
 from lre_core.text import BASE, COUNTS, UNSPACED_RANGES, hash_word, scan
 from lre_core.units import group_from
@@ -110,7 +111,7 @@ def slow_scan(whole: str) -> SlowText:
     counts = {
         "digits": sum(map(is_digit, narrow)),
         "capitals": sum(map(is_upper, narrow)),
-        "unspaced": sum(map(is_unspaced, narrow)),
+        "unspaced": sum(script(c) == "u" for c in narrow),
         "questions": sum(c in "?؟՞" for c in narrow),
         "exclamations": narrow.count("!"),
         "marks": sum(c in "{}[]()<>=;|`\"'\\*#" for c in narrow),
@@ -131,7 +132,7 @@ def is_digit(c: str) -> bool:
 
 
 def is_upper(c: str) -> bool:
-    return c <= "\uffff" and c.isupper()
+    return c <= "\uffff" and c.isupper() and c.isalpha()
 
 
 def is_unspaced(c: str) -> bool:
@@ -153,11 +154,18 @@ def is_code(span: str) -> bool:
 
 
 def slow_hash(word: str) -> int:
-    """The polynomial of the characters in lower case, lowest power first, and the mixing of splitmix64."""
-    lower = [c.lower() if len(c.lower()) == 1 else c for c in word]
-    value: int = sum((ord(c) & 0xFFFF) * BASE**power for power, c in enumerate(lower)) % 2**64
-    value ^= value >> 30
-    value = value * 0xBF58476D1CE4E5B9 % 2**64
+    """The polynomial of the characters in lower case, lowest power first, mixed."""
+    return slow_mix(sum((ord(c) & 0xFFFF) * BASE**power for power, c in enumerate(folded(word))) % 2**64)
+
+
+def folded(word: str) -> str:
+    return "".join(c.lower() if len(c.lower()) == 1 else c for c in word)
+
+
+def slow_mix(value: int) -> int:
+    """The finaliser of splitmix64."""
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
     return value ^ value >> 31
 
 
@@ -268,6 +276,50 @@ def test_word_scores_equal_the_words_times_their_weights(history: list[Chat]) ->
     messages = as_messages(history)
     folded.extend(messages, group_from(messages, 0))
     assert close(folded.word_scores, whole.words() @ weights)
+
+
+def slow_words(history: Sequence[Chat], salt: int) -> NDArray[np.float64]:
+    """Every word of every unit cut afresh into runs of four characters, each put into its bucket."""
+    messages = as_messages(history)
+    seen: Counter[str] = Counter()
+    units = group_from(messages, 0)
+    rows = np.zeros((len(units), WORD_BUCKETS))
+    for number, unit in enumerate(units):
+        members = messages[unit.start : unit.stop]
+        said = [message.text for message in members]
+        said += [text for message in members for call in message.calls for text in (call.name, call.values)]
+        total = PADDING
+        distinct = {folded(word) for text in said for word in slow_scan(text).words}
+        for word in distinct:
+            weight = 1 + np.log((number + 1) / (seen[word] + 1))
+            ends = f"\0{word}\0"
+            for run in [ends[at : at + 4] for at in range(max(1, len(ends) - 3))]:
+                bits = slow_mix(sum(ord(c) % 2**16 << 16 * k for k, c in enumerate(run)) ^ salt * SPREAD % 2**64)
+                bits >>= 0 if unit.kind == "turn" and unit.role == "human" else 32
+                rows[number, (bits >> 1) % WORD_BUCKETS] += weight if bits % 2 else -weight
+                total += weight
+        rows[number] /= total
+        seen.update(distinct)
+    return rows
+
+
+@given(histories(), st.integers(0, 7))
+@settings(max_examples=50)
+def test_hashed_words_equal_a_slow_reading(history: list[Chat], salt: int) -> None:
+    assert close(read(history).words(salt).toarray(), slow_words(history, salt))
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_hashed_words_of_each_fragment_equal_a_slow_reading(fragment: str) -> None:
+    history = [human(fragment), assistant(f"{fragment} and {fragment}"), human("x y")]
+    assert close(read(history).words().toarray(), slow_words(history, 0))
+
+
+def test_forms_of_a_word_share_most_of_their_buckets_and_voices_none() -> None:
+    said = [human("cancelling"), human("cancelled"), human("bread"), assistant("cancelling")]
+    rows = np.abs(read(said).words().toarray()) > 0
+    assert (rows[0] & rows[1]).sum() >= 4
+    assert (rows[0] & rows[2]).sum() == (rows[0] & rows[3]).sum() == 0
 
 
 def slow_columns(history: Sequence[Chat]) -> dict[str, list[float]]:

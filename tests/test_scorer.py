@@ -1,6 +1,5 @@
 """The scorer: what is saved is what scores; equal to scikit-learn's; damaged files are refused with the reason."""
 
-import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,11 @@ from scipy.sparse import csr_matrix, hstack, vstack
 from sklearn.linear_model import LogisticRegression
 
 from lre_core import InvalidScorer, Scorer, UnknownScorer, group
-from lre_core.features import FEATURES, WORD_BUCKETS, Features
+from lre_core.features import FEATURES, Features
+from lre_core.grams import WORD_BUCKETS
 from lre_core.messages import as_messages
 from lre_core.scorer import CLIP, bundled_scorers
-from lre_core.training import CARRIES_OVER, STATISTIC_PRIOR, STRENGTHS, WORD_PRIOR
+from lre_core.training import CARRIES_OVER, STATISTIC_PRIOR, USUAL, WORD_PRIOR
 
 RUNS = [
     shape("S H AI*a Ta AI H AI*b Tb AI H AI", 9),
@@ -52,20 +52,36 @@ def features_of(run: list[Chat]) -> Features:
     return features
 
 
-def test_probabilities_equal_those_of_scikit_learn(fitted: Scorer) -> None:
-    rows = [features_of(run) for run in RUNS]
+def design_of(runs: list[list[Chat]], salt: int) -> csr_matrix:
+    """What scikit-learn is given: statistics as standard deviations from the mean, clipped, and words."""
+    rows = [features_of(run) for run in runs]
     statistics = np.vstack([row.matrix() for row in rows])
     varies = statistics.std(axis=0) > 1e-9
     standardised = np.zeros_like(statistics)
     standardised[:, varies] = (statistics - statistics.mean(axis=0))[:, varies] / statistics.std(axis=0)[varies]
-    prior = [1.0 if name in CARRIES_OVER else STATISTIC_PRIOR for name in FEATURES]
-    words = vstack([row.words() for row in rows])
-    design = hstack([csr_matrix(np.clip(standardised, -CLIP, CLIP) * prior), words * WORD_PRIOR]).tocsr()
-    # All runs are one group, so nothing could be held out to choose another strength by.
-    model = LogisticRegression(C=STRENGTHS[1], max_iter=2000).fit(design, np.concatenate([needed(r) for r in RUNS]))
-    expected = model.predict_proba(design)[:, 1]
+    words = vstack([row.words(salt) for row in rows])
+    return hstack([csr_matrix(np.clip(standardised, -CLIP, CLIP)), words]).tocsr()
+
+
+def test_probabilities_equal_those_of_scikit_learn_with_the_same_weights(fitted: Scorer) -> None:
+    model = LogisticRegression()
+    model.classes_, model.intercept_ = np.array([0, 1]), np.array([fitted.bias])
+    model.coef_ = np.concatenate([fitted.weights, fitted.words * fitted.word_scale])[np.newaxis]
+    expected = model.predict_proba(design_of(RUNS, fitted.salt))[:, 1]
     assert np.ptp(expected) > 0.2
     np.testing.assert_allclose(np.concatenate([fitted.score(run) for run in RUNS]), expected, rtol=0, atol=1e-3)
+
+
+def test_six_bits_a_weight_move_a_fitted_probability_by_less_than_a_hundredth(fitted: Scorer) -> None:
+    prior = np.ones(len(FEATURES) + WORD_BUCKETS)
+    prior[[name not in CARRIES_OVER for name in FEATURES] + [False] * WORD_BUCKETS] = STATISTIC_PRIOR
+    prior[len(FEATURES) :] = WORD_PRIOR
+    design = design_of(RUNS, 0).multiply(prior).tocsr()
+    # All runs are one group, so nothing could be held out to choose another strength or salt by.
+    model = LogisticRegression(C=USUAL, max_iter=2000).fit(design, np.concatenate([needed(r) for r in RUNS]))
+    moved = np.abs(np.concatenate([fitted.score(run) for run in RUNS]) - model.predict_proba(design)[:, 1])
+    assert moved.max() < 1e-2
+    assert moved.mean() < 2e-3
 
 
 def test_a_saved_scorer_scores_the_same_and_saves_to_the_same_bytes(fitted: Scorer, tmp_path: Path) -> None:
@@ -81,9 +97,9 @@ def test_a_saved_scorer_scores_the_same_and_saves_to_the_same_bytes(fitted: Scor
 
 def test_a_saved_scorer_is_at_most_four_kilobytes(fitted: Scorer) -> None:
     size = len(FEATURES)
-    longest = np.full(size, -1.234e-5)
-    wide = Scorer.quantised(-1.234e-5, longest, -longest, longest, np.linspace(-1, 1, WORD_BUCKETS))
-    assert "-1.234e-05,-1.234e-05" in wide.to_json()
+    longest = np.full(size, -0.1234)
+    wide = Scorer.quantised(-1.234e-5, longest, longest, longest, np.linspace(-1e-5, 1e-5, WORD_BUCKETS), 99)
+    assert "-0.1234,-0.1234" in wide.to_json()
     for scorer in (fitted, wide):
         assert len(scorer.to_json().encode()) <= 4096
 
@@ -139,7 +155,7 @@ def but(**changes: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def words_of(count: int) -> str:
-    return base64.b64encode(bytes(count)).decode()
+    return "g" * count
 
 
 ONES = [1] * len(FEATURES)
@@ -150,7 +166,7 @@ ONES = [1] * len(FEATURES)
     [
         (without("bias"), "not a scorer: it lacks bias"),
         (without("words"), "not a scorer: it lacks words"),
-        (but(format=99), "format version 99; this package reads version 1"),
+        (but(format=99), "format version 99; this package reads version 2"),
         (but(format=None), "format version None"),
         (but(features=0), "features version 0; this package reads version"),
         (but(mean=ONES[1:]), rf"mean has shape \({len(FEATURES) - 1},\), expected \({len(FEATURES)},\)"),
@@ -161,7 +177,10 @@ ONES = [1] * len(FEATURES)
         (but(words=words_of(WORD_BUCKETS - 1)), rf"words has shape \({WORD_BUCKETS - 1},\), expected"),
         (but(words="not base64!"), "weights that are not numbers"),
         (but(words="!" + words_of(WORD_BUCKETS)), "weights that are not numbers"),
+        (but(words="A" * WORD_BUCKETS), "weights that are not numbers"),
+        (but(words="é" * WORD_BUCKETS), "weights that are not numbers"),
         (but(words=ONES), "weights that are not numbers"),
+        (but(salt=0.5), "weights that are not numbers"),
         (but(bias=float("nan")), "a weight is not a finite number"),
         (but(mean=[*ONES[1:], float("nan")]), "a weight is not a finite number"),
         (but(scale=[*ONES[1:], float("inf")]), "a weight is not a finite number"),
@@ -233,10 +252,10 @@ def test_named_reads_a_file_of_that_path(tmp_path: Path) -> None:
 def test_quantised_weights_are_those_a_file_holds() -> None:
     size = len(FEATURES)
     scorer = Scorer.quantised(
-        1 / 3, np.full(size, 2 / 3), np.ones(size), np.full(size, -1e-9 / 3), np.array([1.0, -0.5, 0])
+        1 / 3, np.full(size, 2 / 3), np.ones(size), np.full(size, -1e-3 / 3), np.array([1.0, -0.5, 0])
     )
-    assert (scorer.bias, scorer.mean[0], scorer.weights[0]) == (0.3333, 0.6667, -3.333e-10)
-    assert scorer.words.tolist() == [127, -64, 0]
+    assert (scorer.bias, scorer.mean[0], scorer.weights[0]) == (0.3333, 0.6667, -0.0003)
+    assert scorer.words.tolist() == [31, -15, 0]
     np.testing.assert_allclose(scorer.words * scorer.word_scale, [1, -0.5, 0], atol=scorer.word_scale / 2 + 1e-6)
 
 

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from histories import Chat, assistant, calling, human, result, system
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from lre_core import Scorer, TrainingError
 from lre_core.labels import moments
 from lre_core.messages import as_messages
-from lre_core.training import Comparison, Interval, compare, consecutive_runs, fit
+from lre_core.training import Comparison, Interval, _auc, _baselines, _judged, compare, consecutive_runs, fit
 
 Labels = NDArray[np.int64]
 TOPICS = "boats bread paint rain trains music gardens winter chess maps soup lamps stairs bees".split()
@@ -80,6 +82,9 @@ HELLO = [human("hello"), assistant("hi")]
         ([HELLO, HELLO], [[0, 1]], "2 histories but 1 sequences of labels"),
         ([HELLO, HELLO], [[0, 1], [0, 1, 1]], "history 1 has 2 units but 3 labels"),
         ([HELLO, HELLO], [[0], [0, 1]], "history 0 has 2 units but 1 labels"),
+        ([HELLO, HELLO], [[0, 1], [0, 2]], "history 1 has a label 2; expected 0 or 1 a unit"),
+        ([HELLO, HELLO], [[0, 1], [float("nan"), 1]], "history 1 has a label nan; expected 0 or 1"),
+        ([HELLO, HELLO], [[0.5, 1], [0, 1]], "history 0 has a label 0.5; expected 0 or 1"),
     ],
 )
 def test_fit_says_why_there_is_nothing_to_learn_from(
@@ -161,3 +166,26 @@ def test_compare_ranks_only_units_older_than_the_recent_ones() -> None:
     assert compare(histories, newest, keep_recent=2).histories == 0
     oldest = [one | (np.arange(len(one)) < 2) for one in newest]
     assert compare(histories, oldest, keep_recent=2).auc["recency"].mean == 0
+
+
+def test_strength_is_judged_by_old_units_where_there_are_any() -> None:
+    long, short = np.array([1, 0, 0, 0, 0, 0, 1.0]), np.array([1, 0, 1.0])
+    assert _judged([long, short]) == {0: 2}
+    assert _judged([short, short]) == {0: 3, 1: 3}
+    assert _judged([np.ones(3)]) == {}
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(-3, 3)), min_size=2))
+def test_auc_is_the_share_of_pairs_in_the_right_order(units: list[tuple[bool, int]]) -> None:
+    needed, rest = [s for y, s in units if y], [s for y, s in units if not y]
+    assume(needed and rest)
+    right = sum((a > b) + (a == b) / 2 for a in needed for b in rest)
+    found = _auc(np.array([y for y, _ in units]), np.array([s for _, s in units]))
+    assert np.isclose(found, right / (len(needed) * len(rest)))
+
+
+def test_the_random_ranking_is_another_for_each_history() -> None:
+    aucs = [compare(HISTORIES[at : at + 10], LABELS[at : at + 10], folds=2).auc["random"].mean for at in (0, 10)]
+    assert aucs[0] != aucs[1]
+    orders = {tuple(np.argsort(_baselines(as_messages(turns))["random"])) for turns in HISTORIES}
+    assert len(orders) == len(HISTORIES)

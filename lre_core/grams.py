@@ -1,0 +1,164 @@
+"""What a unit says as a few thousand numbers: the runs of four characters within its words, hashed.
+
+Words are cut into overlapping runs, their ends marked, as in fastText (Bojanowski 2017), and hashed into signed buckets
+(Weinberger 2009), a person's apart from everybody else's. So the forms of a word share what is learned, a word never
+seen in training still says something, and no word is stored. A unit's row is the mean over the runs of its distinct
+words, of which the rare weigh more, drawn towards zero where they are few. A word is cut once in a history, however
+often it comes.
+
+Which runs share a bucket is decided by a salt. Training tries several, since what collides with the most telling runs
+of a domain matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lre_core.text import mix
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+__all__ = ["WORD_BUCKETS", "Said", "WordRows", "WordScores", "runs"]
+
+WORD_BUCKETS = 2048
+"""Into how many signed buckets runs of characters are hashed."""
+PADDING = 30.0
+"""Added to the weight of a unit's runs before it divides their sum: three words say less than thirty."""
+VOICES = 2
+SPREAD = 0x9E3779B97F4A7C15
+
+
+class Said(NamedTuple):
+    """The distinct words of new units.
+
+    Attributes:
+        unit: of each pair of a unit and a word of it, which of the new units.
+        word: the word's number.
+        weight: how much it counts there.
+        person: (units,) whether a person speaks.
+        runs: of the words that are new, in the order of their numbers; what `runs` gives.
+        lengths: how many runs each new word has.
+    """
+
+    unit: NDArray[np.intp]
+    word: NDArray[np.intp]
+    weight: NDArray[np.float64]
+    person: NDArray[np.bool_]
+    runs: NDArray[np.uint64]
+    lengths: NDArray[np.intp]
+
+    @property
+    def voice(self) -> NDArray[np.intp]:
+        """(units,) 0 for a person, 1 for everybody else."""
+        return np.where(self.person, 0, 1)
+
+
+def runs(
+    folded: NDArray[np.uint16], starts: NDArray[np.intp], lengths: NDArray[np.intp]
+) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """The runs of four characters within words, an end mark before and after each, as numbers; and how many a word has.
+
+    Args:
+        folded: the characters of a text.
+        starts: where in it each word begins.
+        lengths: how many characters each word has; one of a single character is one run.
+    """
+    count = np.maximum(lengths - 1, 1)
+    last = np.cumsum(count)
+    index = np.arange(last[-1] if len(last) else 0) - np.repeat(last - count, count)
+    # From the mark before the word on; where a run reaches out of its word stands the mark, 0.
+    at = np.repeat(starts - 1, count) + index
+    ends = index == np.repeat(count - 1, count)
+    single = np.repeat(lengths == 1, count)
+    characters = [folded.take(at + k, mode="clip").astype(np.uint64) for k in range(4)]
+    characters[0][index == 0] = 0
+    characters[2][single] = 0
+    characters[3][ends] = 0
+    first, second, third, fourth = characters
+    return first | second << np.uint64(16) | third << np.uint64(32) | fourth << np.uint64(48), count
+
+
+class WordScores:
+    """What the words of each unit add to its score; a word's runs are looked up once.
+
+    Args:
+        weights: (WORD_BUCKETS,) of the buckets.
+        salt: with which they were learned.
+    """
+
+    def __init__(self, weights: NDArray[np.float64], salt: int) -> None:
+        self._weights, self._salt = weights, salt
+        self._size = 0
+        self._sums = np.zeros((VOICES, 256))
+        self._counts = np.zeros(256)
+
+    def add(self, said: Said) -> NDArray[np.float64]:
+        """(units,) what the words of new units add."""
+        new = slice(self._size, self._size + len(said.lengths))
+        self._grow(new.stop)
+        self._counts[new] = said.lengths
+        if len(said.lengths):
+            opens = np.cumsum(said.lengths) - said.lengths
+            for voice, (bucket, sign) in enumerate(_buckets(said.runs, self._salt)):
+                self._sums[voice, new] = np.add.reduceat(self._weights[bucket] * sign, opens)
+        units = len(said.person)
+        at = said.word + self._sums.shape[1] * said.voice[said.unit]
+        total = np.bincount(said.unit, self._sums.ravel().take(at) * said.weight, units)
+        count = np.bincount(said.unit, self._counts.take(said.word) * said.weight, units)
+        scores: NDArray[np.float64] = total / (count + PADDING)
+        return scores
+
+    def _grow(self, size: int) -> None:
+        self._size = size
+        room = 2 * size - self._sums.shape[1]
+        if room > size:
+            self._sums = np.concatenate([self._sums, np.zeros((VOICES, room))], axis=1)
+            self._counts = np.concatenate([self._counts, np.zeros(room)])
+
+
+class WordRows:
+    """The same, kept as rows of buckets to learn weights from."""
+
+    def __init__(self) -> None:
+        self._said: list[Said] = []
+
+    def add(self, said: Said) -> NDArray[np.float64]:
+        """(units,) zeros: nothing is weighed yet."""
+        self._said.append(said)
+        return np.zeros(len(said.person))
+
+    def matrix(self, salt: int) -> csr_matrix:
+        """(units, WORD_BUCKETS) sparse. Needs scipy, which the `train` extra brings."""
+        from scipy.sparse import csr_matrix, diags
+
+        if not self._said:
+            return csr_matrix((0, WORD_BUCKETS))
+        starts = np.cumsum([0, *(len(said.person) for said in self._said)])
+        unit = np.concatenate([said.unit + start for said, start in zip(self._said, starts, strict=False)])
+        word, weight, voice, every_run, lengths = (
+            np.concatenate([getattr(said, name) for said in self._said])
+            for name in ("word", "weight", "voice", "runs", "lengths")
+        )
+        run_of = np.repeat(np.arange(len(lengths)), lengths)
+        shape = (len(voice), len(lengths))
+        rows = csr_matrix((len(voice), WORD_BUCKETS))
+        for speaker, (bucket, sign) in enumerate(_buckets(every_run, salt)):
+            words = csr_matrix((sign, (run_of, bucket)), shape=(len(lengths), WORD_BUCKETS))
+            theirs = voice[unit] == speaker
+            rows += csr_matrix((weight[theirs], (unit[theirs], word[theirs])), shape=shape) @ words
+        count = np.bincount(unit, lengths[word] * weight, len(voice))
+        return (diags(1.0 / (count + PADDING)) @ rows).tocsr()
+
+
+def _buckets(runs: NDArray[np.uint64], salt: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    """Where each run goes, and its sign there; one of both a voice."""
+    hashes = mix(runs ^ np.uint64(salt * SPREAD % (1 << 64)))
+    for voice in range(VOICES):
+        bits = hashes >> np.uint64(32 * voice)
+        sign = np.where(bits & np.uint64(1), 1.0, -1.0)
+        yield (bits >> np.uint64(1)).astype(np.intp) % WORD_BUCKETS, sign
