@@ -48,12 +48,12 @@ class Moment:
 
     Attributes:
         prompt: which prompt it was.
-        needed: how many older units the rest of the history turned out to need.
+        needed: the older units that the rest of the history turned out to need.
         share: of them, how many were in view; 0 to 1.
     """
 
     prompt: int
-    needed: int
+    needed: tuple[int, ...]
     share: dict[str, float]
 
 
@@ -109,7 +109,7 @@ class Replay:
             for policy, prompts in self.prompts.items():
                 kept = set(prompts[prompt].kept)
                 share[policy] = sum(self.units[unit].start in kept for unit in needed) / len(needed)
-            found.append(Moment(prompt, len(needed), share))
+            found.append(Moment(prompt, tuple(needed), share))
         return found
 
     def _session(self, sizes: Sequence[int]) -> list[View]:

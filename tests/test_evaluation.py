@@ -88,7 +88,7 @@ def test_evidence_is_the_share_of_needed_units_in_view_where_something_had_to_go
     for moment in moments:
         size = replay.prompts["everything"][moment.prompt].size
         assert sum(costs(history)[:size]) > 200
-        assert (moment.needed, moment.share["everything"], moment.share["hindsight"]) == (1, 1.0, 1.0)
+        assert (moment.needed, moment.share["everything"], moment.share["hindsight"]) == ((step,), 1.0, 1.0)
         for policy in ("recency", "lre"):
             in_view = replay.units[step].start in replay.prompts[policy][moment.prompt].kept
             assert moment.share[policy] == in_view

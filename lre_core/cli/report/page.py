@@ -14,7 +14,7 @@ from typing import Any
 from lre_core.cli.options import scorer_of
 from lre_core.cli.summary import what_is
 from lre_core.evaluation import CACHED_PRICE, Moment, Prompt, Replay, departures
-from lre_core.eviction import Evictor
+from lre_core.eviction import Evictor, View
 from lre_core.logs import History
 from lre_core.messages import as_messages
 
@@ -23,7 +23,9 @@ __all__ = ["render"]
 EXCERPT = 600
 """Characters of a unit's text that the page shows."""
 DRIVERS = 4
-POLICIES = {"everything": "everything", "recency": "recency, every turn", "lre": "LRE session"}
+POLICIES = {"everything": "everything", "recency": "recency", "lre": "LRE"}
+FIGURES = ("evidence in view", "largest prompt", "tokens of all prompts", "prompt cost*", "against everything")
+EVIDENCE = "<li><i class=held></i>needed later, in view</li><li><i class=missed></i>needed later, out of view</li>\n"
 
 
 def render(history: History, replay: Replay, moments: Sequence[Moment], evictor: Evictor, scorer: str) -> str:
@@ -42,7 +44,7 @@ def render(history: History, replay: Replay, moments: Sequence[Moment], evictor:
     folder = resources.files("lre_core.cli.report")
     style = folder.joinpath("page.css").read_text("utf-8")
     script = folder.joinpath("page.js").read_text("utf-8")
-    drawn = json.dumps(_drawn(history, replay, evictor), ensure_ascii=False, separators=(",", ":"))
+    drawn = json.dumps(_drawn(history, replay, moments, evictor), ensure_ascii=False, separators=(",", ":"))
     return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
         policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
         style=style,
@@ -54,7 +56,9 @@ def render(history: History, replay: Replay, moments: Sequence[Moment], evictor:
         budget=f"{evictor.budget:,}",
         scorer=escape(scorer),
         cached=f"{CACHED_PRICE:g}",
+        policies="".join(f"<th scope=col>{name}</th>" for name in POLICIES.values()),
         figures=_figures(replay, moments),
+        evidence=EVIDENCE if moments else "",
         # Inside a script element only "</" and "<!--" mean something to HTML; JSON reads the escape as the same text.
         drawn=drawn.replace("<", "\\u003c"),
     )
@@ -66,29 +70,35 @@ def _digest(text: str) -> str:
 
 
 def _figures(replay: Replay, moments: Sequence[Moment]) -> str:
-    """The table's rows: a policy each, with its last prompt, its largest, the sum and the price of all."""
-    rows = []
+    """The table's rows, a figure each: the evidence kept, if any, the largest prompt, the sum and the price of all."""
+    columns = []
     whole = sum(prompt.cost() for prompt in replay.prompts["everything"])
-    for policy, name in POLICIES.items():
+    for policy in POLICIES:
         prompts = replay.prompts[policy]
         cost = sum(prompt.cost() for prompt in prompts)
-        cells = [
-            f"{sum(moment.share[policy] for moment in moments) / len(moments):.0%}" if moments else "–",
-            f"{max((prompt.tokens for prompt in prompts), default=0):,}",
-            f"{sum(prompt.tokens for prompt in prompts):,}",
-            f"{cost:,.0f}",
-            f"{cost / whole:.0%}" if whole else "–",
-        ]
-        rows.append(f"<tr><th scope=row>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-    return "".join(rows)
+        columns.append(
+            [
+                f"{sum(moment.share[policy] for moment in moments) / max(len(moments), 1):.0%}",
+                f"{max((prompt.tokens for prompt in prompts), default=0):,}",
+                f"{sum(prompt.tokens for prompt in prompts):,}",
+                f"{cost:,.0f}",
+                f"{cost / whole:.0%}" if whole else "–",
+            ]
+        )
+    rows = list(zip(FIGURES, zip(*columns, strict=True), strict=True))
+    return "".join(
+        f"<tr><th scope=row>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+        for name, cells in rows[0 if moments else 1 :]
+    )
 
 
-def _drawn(history: History, replay: Replay, evictor: Evictor) -> dict[str, Any]:
+def _drawn(history: History, replay: Replay, moments: Sequence[Moment], evictor: Evictor) -> dict[str, Any]:
     read = as_messages(history.messages)
     scorer = scorer_of(evictor, has_calls=any(unit.kind == "step" for unit in replay.units))
     effects = scorer.explain(history.messages)
     left = {unit: (prompt, reason, score) for unit, prompt, reason, score in departures(replay)}
     last = replay.views[-1] if replay.views else evictor.view(history.messages)
+    evictions = [replay.views[prompt] for prompt in sorted({prompt for prompt, _, _ in left.values()}, reverse=True)]
     scores = last.scores.tolist()
     units = []
     seen = _seen(replay)
@@ -105,9 +115,10 @@ def _drawn(history: History, replay: Replay, evictor: Evictor) -> dict[str, Any]
                 "stop": unit.stop,
                 "tokens": replay.costs[index],
                 "score": None if score != score else round(score, 3),
-                "why": gone[1] if gone else last.reason(index) if index < len(scores) else "not sent yet",
+                "why": gone[1] if gone else _why(index, [last, *evictions]) if index < len(scores) else "not sent yet",
                 "left": gone[0] if gone else None,
                 "seen": seen[index],
+                "needed": [moment.prompt for moment in moments if index in moment.needed],
                 "born": _born(replay.prompts["lre"], unit.stop),
                 "drivers": [[name, round(added, 2)] for name, added in list(effects[index].items())[:DRIVERS]],
                 "text": " ".join(text.split())[:EXCERPT],
@@ -118,6 +129,12 @@ def _drawn(history: History, replay: Replay, evictor: Evictor) -> dict[str, Any]
         "prompts": {policy: [prompt.tokens for prompt in replay.prompts[policy]] for policy in POLICIES},
         "units": units,
     }
+
+
+def _why(unit: int, views: Sequence[View]) -> str:
+    """Why a unit is still in view: the first of these views speaks in which it did not merely fit."""
+    known = (view.reason(unit) for view in views if unit < len(view.units))
+    return next((reason for reason in known if reason not in ("fits", "recent")), views[0].reason(unit))
 
 
 def _seen(replay: Replay) -> list[list[list[int]]]:

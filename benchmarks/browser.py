@@ -97,9 +97,13 @@ class Page:
         )
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
 
-    def screenshot(self, path: Path) -> None:
-        """Writes what the window shows as a PNG."""
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+    def screenshot(self, path: Path, *, height: int | None = None) -> None:
+        """Writes what the window shows as a PNG, or the page from its top to so many pixels down."""
+        params: dict[str, Any] = {"format": "png"}
+        if height is not None:
+            clip = {"x": 0, "y": 0, "width": self.evaluate("innerWidth"), "height": height, "scale": 1}
+            params |= {"captureBeyondViewport": True, "clip": clip}
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **params)["data"]))
 
 
 KEY_CODES = {
@@ -109,7 +113,9 @@ KEY_CODES = {
     "PageDown": 34,
     "End": 35,
     "Home": 36,
+    "ArrowLeft": 37,
     "ArrowUp": 38,
+    "ArrowRight": 39,
     "ArrowDown": 40,
 }
 
