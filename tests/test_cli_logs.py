@@ -69,6 +69,18 @@ def test_train_gives_a_scorer_a_card_and_a_verdict(trained: tuple[Path, Any]) ->
     assert f"{THREADS} threads of {THREADS} logged histories (openai {THREADS})" in card
 
 
+def test_train_shows_the_bundled_scorer_beside_the_new_one(trained: tuple[Path, Any], logs: Path) -> None:
+    path, result = trained
+    said = json.loads(result.stdout)
+    assert said["bundled"] == json.loads(lre("eval", logs, "--json", "-q").stdout)["auc"]["lre"]
+    row = "the bundled scorer {mean:.3f} [{low:.3f}, {high:.3f}] {ahead:.3f}".format(
+        **said["bundled"], ahead=said["auc"]["lre"]["mean"] - said["bundled"]["mean"]
+    )
+    assert row in [" ".join(line.split()) for line in result.stderr.splitlines()]
+    assert row in [" ".join(line.replace("|", "").split()) for line in path.with_suffix(".md").read_text().splitlines()]
+    assert ("ranks no worse" in result.stderr) == (said["bundled"]["mean"] >= said["auc"]["lre"]["mean"])
+
+
 def test_a_trained_scorer_ranks_what_a_new_thread_needs_first(trained: tuple[Path, Any]) -> None:
     scores = Scorer.load(trained[0]).score(thread(THREADS)[:-3])
     assert scores.argmax() == 1

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.tools import BaseTool
 from typer.testing import CliRunner
 
+from benchmarks import week
 from benchmarks.browser import CHROMIUM, MISSING, browser
 from benchmarks.demo import __main__ as command
 from benchmarks.demo import page
@@ -258,6 +259,11 @@ def test_a_call_answered_before_is_a_repeat_by_whatever_token() -> None:
 
 
 HOSTILE = '</script><script>alert("1")</script><img src=x onerror=alert(2)>'
+
+
+def test_a_run_is_logged_the_same_on_every_machine() -> None:
+    logged = [json.dumps(week.messages(week.FIRST_SEED)) for _ in range(2)]
+    assert logged[0] == logged[1]
 
 
 def test_the_page_shows_script_text_as_text() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from lre_core import logs
 from lre_core.errors import InvalidScorer, InvalidSetting
 from lre_core.eviction import Evictor, View
+from lre_core.messages import ChatMessage
 from lre_core.scorer import Scorer, bundled_scorers
+from lre_core.units import group
 
 __all__ = [
     "Budget",
@@ -26,7 +31,9 @@ __all__ = [
     "choose",
     "evictor_of",
     "scorer_of",
+    "scores_by",
     "view_of",
+    "with_scope",
 ]
 
 
@@ -95,6 +102,16 @@ def scorer_of(evictor: Evictor, *, has_calls: bool) -> Scorer:
     if isinstance(evictor.scorer, Scorer):
         return evictor.scorer
     return Scorer.from_pretrained("agent" if has_calls else "assistant")
+
+
+def scores_by(evictor: Evictor) -> Callable[[Sequence[ChatMessage]], NDArray[np.float64]]:
+    """What an evictor's scorer gives the units of a history, chosen history by history where it is `auto`."""
+
+    def scores(history: Sequence[ChatMessage]) -> NDArray[np.float64]:
+        has_calls = any(unit.kind == "step" for unit in group(history))
+        return scorer_of(evictor, has_calls=has_calls).score(history)
+
+    return scores
 
 
 def choose(file: str, wanted: int | None) -> logs.History:
