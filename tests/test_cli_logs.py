@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cli import RUN, RUN_MESSAGES, lre, refusal
+from test_cli import COMMANDS, RUN, RUN_MESSAGES, lre, refusal
 
 import lre_core
 from lre_core import Scorer
@@ -239,6 +239,21 @@ def test_every_command_on_one_history_takes_every_format(file: str, tmp_path: Pa
     page = tmp_path / "page.html"
     assert lre("report", FIXTURES / file, "--budget", 150, "-o", page).exit_code == 0
     assert "find_booking" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_example_of_every_help_runs_as_it_stands(
+    command: str, logs: Path, trained: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(logs, tmp_path / "logs")
+    shutil.copy(tmp_path / "logs" / "one.jsonl", tmp_path / "logs" / "sunday.jsonl")
+    shutil.copy(trained[0], tmp_path / "scorer.json")
+    shutil.copy(RUN, tmp_path / "run.jsonl")
+    monkeypatch.chdir(tmp_path)
+    example = re.search(rf"Example: lre ({command}.*?)( > \S+)? *$", lre(command, "--help").stdout, re.MULTILINE)
+    assert example is not None
+    result = lre(*example[1].split())
+    assert (result.exit_code, example[1].split()[0]) == (0, command), result.stderr
 
 
 @pytest.mark.parametrize("command", ["eval", "simulate", "explain", "train"])

@@ -44,14 +44,18 @@ def _scorer_names(incomplete: str) -> list[str]:
 Logs = Annotated[
     list[str],
     typer.Argument(
-        metavar="LOGS...",
+        metavar="LOGS",
         help="Chat logs: files, folders, globs or fsspec URLs; JSON or JSONL, plain, .gz or .zst; - is standard input.",
         show_default=False,
     ),
 ]
 File = Annotated[
     str,
-    typer.Argument(help="A chat log: JSON or JSONL, plain, .gz or .zst; - reads standard input.", show_default=False),
+    typer.Argument(
+        metavar="FILE",
+        help="A chat log: JSON or JSONL, plain, .gz or .zst; - reads standard input.",
+        show_default=False,
+    ),
 ]
 Budget = Annotated[int, typer.Option(help="Tokens the kept messages may take.", show_default=False)]
 KeepRecent = Annotated[int, typer.Option(help="Keep the last so many units without asking the scorer.")]
