@@ -174,7 +174,7 @@ def test_a_setting_of_train_out_of_range_is_refused(arguments: list[object], pro
 def test_logs_without_anything_taken_up_are_refused_and_why(tmp_path: Path) -> None:
     log = tmp_path / "log.json"
     log.write_text('[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]')
-    assert "nothing to learn from: in 1 histories" in refusal("train", log, "-o", tmp_path / "own.json", "-q", code=1)
+    assert "nothing to learn from: in 1 history " in refusal("train", log, "-o", tmp_path / "own.json", "-q", code=1)
 
 
 def test_eval_ranks_with_a_scorer_as_it_is(logs: Path, trained: tuple[Path, Any]) -> None:

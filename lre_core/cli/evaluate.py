@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, ScorerName, SkipBad, evictor_of, scores_by
+from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, ScorerName, SkipBad, scores_by
 from lre_core.cli.terminal import console, write_json
 from lre_core.cli.train import Most, comparison_json, labelled, ranking_table, sampled
 
@@ -27,10 +27,10 @@ def evaluate(
     # Needs scikit-learn, which the other commands do without.
     from lre_core.training import rank
 
-    chosen = evictor_of(1, scorer)
+    scores = scores_by(scorer)
     sample, read = sampled(paths, most, skip_bad, quiet)
     cases = labelled(sample, quiet)
-    comparison = rank(scores_by(chosen), cases.histories, cases.labels, groups=cases.groups, keep_recent=keep_recent)
+    comparison = rank(scores, cases.histories, cases.labels, groups=cases.groups, keep_recent=keep_recent)
     verdict = comparison.verdict()
     if not quiet:
         screen = console()

@@ -80,10 +80,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out the table 
 
 def evictor_of(budget: int, scorer: str = "auto", keep_recent: int = 5, encoding: str = "o200k_base") -> Evictor:
     """The evictor these options ask for."""
-    try:
-        return Evictor(budget, scorer=scorer, keep_recent=keep_recent, token_counter=encoding)
-    except OSError as error:
-        raise InvalidScorer(f"{scorer}: {error.strerror}") from None
+    chosen = scorer if scorer == "auto" else _named(scorer)
+    return Evictor(budget, scorer=chosen, keep_recent=keep_recent, token_counter=encoding)
 
 
 def with_scope(evictor: Evictor, scope: Literal["view", "history"]) -> Evictor:
@@ -103,17 +101,27 @@ def view_of(evictor: Evictor, messages: list[dict[str, Any]]) -> tuple[View, Evi
 
 def scorer_of(evictor: Evictor, *, has_calls: bool) -> Scorer:
     """The scorer an evictor uses for histories with or without tool calls."""
-    if isinstance(evictor.scorer, Scorer):
-        return evictor.scorer
+    return evictor.scorer if isinstance(evictor.scorer, Scorer) else _bundled(has_calls)
+
+
+def _named(name: str) -> Scorer:
+    try:
+        return Scorer.named(name)
+    except OSError as error:
+        raise InvalidScorer(f"{name}: {error.strerror}") from None
+
+
+def _bundled(has_calls: bool) -> Scorer:
     return Scorer.from_pretrained("agent" if has_calls else "assistant")
 
 
-def scores_by(evictor: Evictor) -> Callable[[Sequence[ChatMessage]], NDArray[np.float64]]:
-    """What an evictor's scorer gives the units of a history, chosen history by history where it is `auto`."""
+def scores_by(name: str) -> Callable[[Sequence[ChatMessage]], NDArray[np.float64]]:
+    """What a scorer gives the units of a history; `auto` chooses history by history. Nothing is counted in tokens."""
+    named = None if name == "auto" else _named(name)
 
     def scores(history: Sequence[ChatMessage]) -> NDArray[np.float64]:
         has_calls = any(unit.kind == "step" for unit in group(history))
-        return scorer_of(evictor, has_calls=has_calls).score(history)
+        return (named or _bundled(has_calls)).score(history)
 
     return scores
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from lre_core import labels, logs
-from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, SkipBad, evictor_of, scores_by
-from lre_core.cli.terminal import console, counted, reading, tell_reading, waiting, write_json
+from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, SkipBad, scores_by
+from lre_core.cli.terminal import console, counted, plural, reading, tell_reading, waiting, write_json
 from lre_core.errors import InvalidSetting, TrainingError
 from lre_core.messages import ChatMessage
 from lre_core.scorer import Scorer
@@ -104,7 +104,8 @@ class Cases:
         """Raises TrainingError where there is nothing to learn from, and says what was looked for."""
         if not self.needed:
             raise TrainingError(
-                f"nothing to learn from: in {histories:,} histories nothing of an earlier turn is taken up later. "
+                f"nothing to learn from: in {histories:,} {plural('history', 'histories', histories)} nothing of an "
+                "earlier turn is taken up later. "
                 "A run needs a call that takes an identifier seen before; a chat, more than six turns of a person"
             )
 
@@ -175,7 +176,7 @@ def train(
                 verdict = comparison.verdict()
                 # Never trained on these logs, so all of them are held out for it.
                 ships = rank(
-                    scores_by(evictor_of(1)),
+                    scores_by("auto"),
                     cases.histories,
                     cases.labels,
                     groups=cases.groups,
