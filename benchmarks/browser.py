@@ -97,11 +97,12 @@ class Page:
         )
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
 
-    def screenshot(self, path: Path, *, height: int | None = None) -> None:
-        """Writes what the window shows as a PNG, or the page from its top to so many pixels down."""
+    def screenshot(self, path: Path, *, between: tuple[float, float] | None = None) -> None:
+        """Writes what the window shows as a PNG, or the page between two heights, in pixels from its top."""
         params: dict[str, Any] = {"format": "png"}
-        if height is not None:
-            clip = {"x": 0, "y": 0, "width": self.evaluate("innerWidth"), "height": height, "scale": 1}
+        if between is not None:
+            top, bottom = between
+            clip = {"x": 0, "y": top, "width": self.evaluate("innerWidth"), "height": bottom - top, "scale": 1}
             params |= {"captureBeyondViewport": True, "clip": clip}
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **params)["data"]))
 

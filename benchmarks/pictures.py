@@ -18,9 +18,9 @@ from benchmarks.demo.policies import POLICIES
 from benchmarks.demo.run import play
 from lre_core.cli.app import app as lre
 
-DEMO_BUDGET, REPORT_BUDGET = 8000, 1024
-BELOW = 24
-"""Pixels shown below the last thing on a page."""
+BUDGET = 8000
+MARGIN = 12
+"""Pixels shown above and below."""
 
 app = typer.Typer(add_completion=False)
 
@@ -38,10 +38,11 @@ def main(out: Annotated[Path, typer.Option(help="The folder the pictures go to."
 
 
 def _demo(tab: Page, drawn: Path, picture: Path) -> None:
-    drawn.write_text(page.render([play(policy, DEMO_BUDGET, 0) for policy in POLICIES], DEMO_BUDGET), "utf-8")
+    drawn.write_text(page.render([play(policy, BUDGET, 0) for policy in POLICIES], BUDGET), "utf-8")
     tab.open(drawn, width=1280)
-    end = tab.evaluate("[...document.querySelectorAll('main > *')].at(-2).getBoundingClientRect().bottom")
-    tab.screenshot(picture, height=round(end) + BELOW)
+    top = tab.evaluate("document.querySelector('.legend').getBoundingClientRect().top")
+    bottom = tab.evaluate("document.querySelector('.runs').getBoundingClientRect().bottom")
+    tab.screenshot(picture, between=(top - MARGIN, bottom + MARGIN))
 
 
 def _report(tab: Page, folder: Path, picture: Path) -> None:
@@ -50,10 +51,10 @@ def _report(tab: Page, folder: Path, picture: Path) -> None:
     sunday = (folder / "logs" / "sunday.jsonl").rename(folder / "sunday.jsonl")
     scorer, drawn = folder / "scorer.json", folder / "page.html"
     lre(["train", str(folder / "logs"), "-o", str(scorer), "--quiet"], standalone_mode=False)
-    under = ["--budget", str(REPORT_BUDGET), "--scorer", str(scorer)]
+    under = ["--budget", str(BUDGET), "--scorer", str(scorer)]
     lre(["report", str(sunday), "--history", "1", *under, "-o", str(drawn), "--quiet"], standalone_mode=False)
     tab.open(drawn, width=1100, height=1020)
-    tab.point("[data-unit='2'] .step")
+    tab.point("[data-unit='1'] .step")
     tab.evaluate("document.querySelector('h2').scrollIntoView()")
     tab.screenshot(picture)
 
