@@ -221,6 +221,14 @@ def test_the_drawings_fill_a_window_that_changes(tab: Page, tmp_path: Path) -> N
 
 
 @in_a_browser
+@pytest.mark.parametrize("width", [360, 1100])
+def test_large_figures_and_long_words_are_not_cut_off(tab: Page, tmp_path: Path, width: int) -> None:
+    long = write(tmp_path / "log.json", steps(100, "潮汐表" * 900))
+    tab.open(report(tmp_path / "page.html", long, "--budget", 100_000), width=width)
+    assert cut_off(tab) == []
+
+
+@in_a_browser
 def test_the_timeline_is_reached_with_the_tab_key(tab: Page, tmp_path: Path) -> None:
     tab.open(report(tmp_path / "page.html", RUN, "--budget", 600))
     reached = []
@@ -240,8 +248,19 @@ def test_it_fits_a_phone_and_is_readable_by_day_and_night(tab: Page, tmp_path: P
     tab.point("[data-unit='2']")
     for selector in ("body", ".lead", "#note", "#note p", "#note span", "thead th", "tbody tr:last-child th", ".hint"):
         assert contrast(tab, selector) >= 4.5, selector
+    assert cut_off(tab) == []
     letters = tab.evaluate("document.querySelector('#timeline text').getBoundingClientRect().height")
     assert letters >= 9
+
+
+def cut_off(tab: Page) -> list[str]:
+    """Letters of the drawings that stand beyond their edge."""
+    found: list[str] = tab.evaluate(
+        "[...document.querySelectorAll('svg text')].filter((text) => { const box = text.getBBox();"
+        "return box.x < -0.5 || box.x + box.width > text.ownerSVGElement.viewBox.baseVal.width + 0.5; })"
+        ".map((text) => text.textContent)"
+    )
+    return found
 
 
 def contrast(tab: Page, selector: str) -> float:

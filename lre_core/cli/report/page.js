@@ -12,10 +12,13 @@ const WHY = {
   "left earlier": "left earlier", "invalid": "invalid: a provider would refuse it", "not sent yet": "not sent yet",
 };
 const POLICIES = [["everything", "everything"], ["recency", "recency"], ["lre", "LRE"]];
+const peak = prompts.everything.reduce((most, tokens) => Math.max(most, tokens), Math.max(1, budget));
 const ROW = units.length > 600 ? 4 : units.length > 150 ? 8 : 16;
 const TOP = 22, PLOT = 190;
 const count = (number) => number.toLocaleString("en");
-const nameOf = (unit) => unit.what.replace(/^step: /, "");
+const nameOf = (unit) => (unit.role === "step" ? unit.what.replace(/^step: /, "") : unit.text) || unit.what;
+// Letters of East Asia are about twice as wide.
+const widthOf = (text) => text.length + (text.match(/[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uff60]/g) || []).length;
 const messagesOf = (unit) => unit.start + (unit.stop - 1 > unit.start ? "–" + (unit.stop - 1) : "");
 // What both drawings share, so that a call stands at the same place in either; measured again when the window changes.
 let width, left, right, column, wide;
@@ -33,8 +36,9 @@ function add(parent, tag, attributes, text) {
 function measure() {
   width = Math.max(timeline.parentElement.clientWidth - 28, 240);
   wide = width > 560;
-  const longest = ROW > 12 ? Math.max(...units.map((unit) => nameOf(unit).length)) : 0;
-  left = wide ? Math.min(190, Math.max(100, 56 + 7 * longest)) : 40;
+  const longest = ROW > 12 ? Math.max(0, ...units.map((unit) => widthOf(nameOf(unit)))) : 0;
+  const figures = Math.max((wide ? 7 : 0) + count(budget).length, count(peak).length);
+  left = Math.max(12 + 7 * figures, wide ? Math.min(190, 56 + 7 * longest) : 0);
   right = width - (wide ? 110 : 72);
   column = (right - left) / Math.max(calls, 1);
 }
@@ -61,7 +65,6 @@ function blank(svg, height) {
 
 function drawBudget() {
   blank(chart, TOP + PLOT + 10);
-  const peak = Math.max(1, budget, ...prompts.everything);
   const y = (tokens) => TOP + PLOT * (1 - tokens / peak);
   const path = (tokens) => tokens.map((value, number) =>
     "L" + x(number).toFixed(1) + " " + y(value).toFixed(1) + "H" + x(number + 1).toFixed(1)).join("").replace(/^L/, "M");
@@ -99,9 +102,8 @@ function drawTimeline() {
     if (number % every === 0) {
       const gutter = ROW > 12 && wide ? 36 : left - 8;
       add(row, "text", { x: gutter, y: y + height / 2 + 4, "text-anchor": "end" }, unit.start);
-      const name = nameOf(unit);
       if (ROW > 12 && wide) add(row, "text", { class: "name", x: 46, y: y + height / 2 + 4 },
-        name.length > fits ? name.slice(0, fits - 1) + "…" : name);
+        shortened(nameOf(unit), fits));
     }
     if (unit.born < calls) bar("gone", unit.born, calls);
     for (const [start, stop] of unit.seen) bar(unit.role, start, stop);
@@ -115,6 +117,13 @@ function drawTimeline() {
     add(row, "rect", { class: "hit", x: 0, y: y - thin / 2, width, height: ROW });
   });
   add(timeline, "line", { class: "cross", y1: TOP - 4, y2: TOP + units.length * ROW, visibility: "hidden" });
+}
+
+function shortened(text, fits) {
+  if (widthOf(text) <= fits) return text;
+  let end = Math.min(fits - 1, text.length);
+  while (widthOf(text.slice(0, end)) > fits - 1) end--;
+  return text.slice(0, end).trimEnd() + "…";
 }
 
 function ranges(unit) {
