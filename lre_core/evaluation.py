@@ -110,7 +110,7 @@ class Replay:
             needed = [int(unit) for unit in np.flatnonzero(np.asarray(labels))]
             if prompt is None or not needed or self._behind[len(prefix)] <= self._evictor.budget:
                 continue
-            share = {"hindsight": self._hindsight(self.prompts["lre"][prompt].size, needed)}
+            share = {"hindsight": self._hindsight(prompt, needed)}
             for policy, prompts in self.prompts.items():
                 kept = set(prompts[prompt].kept)
                 share[policy] = sum(self.units[unit].start in kept for unit in needed) / len(needed)
@@ -163,9 +163,14 @@ class Replay:
         humans = [unit for unit in {first, *fixed} if self.units[unit].role == "human"]
         return not humans or min(humans) <= first
 
-    def _hindsight(self, size: int, needed: Sequence[int]) -> float:
-        """The largest share of the needed units that fits the budget beside what every prompt holds."""
-        _, fixed, room = self._fixed(size)
+    def _hindsight(self, prompt: int, needed: Sequence[int]) -> float:
+        """The largest share of the needed units that fits beside what every prompt holds.
+
+        It fits the budget, or the largest prompt of any policy where what must stay is more than the budget.
+        """
+        shown = [prompts[prompt] for policy, prompts in self.prompts.items() if policy != "everything"]
+        _, fixed, room = self._fixed(shown[0].size)
+        room += max(0, *(view.tokens - self._evictor.budget for view in shown))
         costs = sorted(self.costs[unit] for unit in needed if unit not in fixed)
         fitting = sum(1 for spent in accumulate(costs) if spent <= room)
         return (len(needed) - len(costs) + fitting) / len(needed)
