@@ -1,9 +1,9 @@
-"""Runs what the README's console blocks show, and writes what really comes out into them.
+"""Runs what the READMEs' console blocks show, and writes what really comes out into them.
 
     python -m benchmarks.transcript
 
-A line that begins with `$ ` is a command; what follows it, up to the next, is its output. All commands of a file run
-one after the other in one empty folder.
+A line that begins with `$ ` is a command; what follows it, up to the next, is its output. All commands run one after
+the other in one empty folder. A block that stands in several files, as in a translation, runs once.
 """
 
 from __future__ import annotations
@@ -24,32 +24,42 @@ BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 app = typer.Typer(add_completion=False)
 
 
-def main(file: Annotated[Path, typer.Argument(help="The Markdown file to renew.")] = ROOT / "README.md") -> None:
-    """Renew the outputs in a Markdown file's console blocks."""
-    with tempfile.TemporaryDirectory() as folder:
-        text = BLOCK.sub(lambda block: f"```console\n{_run(block[1], Path(folder))}```", file.read_text("utf-8"))
-    file.write_text(text, encoding="utf-8")
+def main(
+    files: Annotated[list[Path] | None, typer.Argument(help="Markdown files; by default both READMEs.")] = None,
+) -> None:
+    """Renew the outputs in the console blocks of Markdown files."""
+    ran: dict[tuple[str, ...], str] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file in files or [ROOT / "README.md", ROOT / "README.ja.md"]:
+            text = BLOCK.sub(lambda block: f"```console\n{_run(block[1], folder, ran)}```", file.read_text("utf-8"))
+            file.write_text(text, encoding="utf-8")
 
 
-def _run(block: str, folder: Path) -> str:
-    """The block with the outputs its commands have in this folder."""
+def _run(block: str, folder: Path, ran: dict[tuple[str, ...], str]) -> str:
+    """The block with the outputs its commands have in this folder, or had before."""
+    commands = tuple(re.findall(r"^\$ (.*)$", block, re.MULTILINE))
+    if commands not in ran:
+        ran[commands] = "".join(_shown(command, folder) for command in commands)
+    return ran[commands]
+
+
+def _shown(command: str, folder: Path) -> str:
+    """A command with its output."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    shown = []
-    for command in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
-        typer.echo(f"$ {command}", err=True)
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=True,
-        )
-        output = "\n".join(line.rstrip() for line in done.stdout.splitlines())
-        shown.append(f"$ {command}\n{output}\n" if output else f"$ {command}\n")
-    return "".join(shown)
+    typer.echo(f"$ {command}", err=True)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    output = "\n".join(line.rstrip() for line in done.stdout.replace(f"{folder}{os.sep}", "").splitlines())
+    return f"$ {command}\n{output}\n" if output else f"$ {command}\n"
 
 
 app.command()(main)

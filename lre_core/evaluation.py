@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, takewhile
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from lre_core.eviction import Evictor, View
 from lre_core.intervals import Resampled
 from lre_core.messages import ChatMessage, as_messages
-from lre_core.units import Unit, group_from
+from lre_core.units import group_from
 
 __all__ = ["CACHED_PRICE", "Moment", "Outcome", "Prompt", "Replay", "Simulation", "departures"]
 
@@ -48,12 +49,12 @@ class Moment:
 
     Attributes:
         prompt: which prompt it was.
-        needed: how many older units the rest of the history turned out to need.
+        needed: the older units that the rest of the history turned out to need.
         share: of them, how many were in view; 0 to 1.
     """
 
     prompt: int
-    needed: int
+    needed: tuple[int, ...]
     share: dict[str, float]
 
 
@@ -81,6 +82,10 @@ class Replay:
         self.costs = [sum(tokens[unit.start : unit.stop]) for unit in self.units]
         self._behind = [0, *accumulate(tokens)]
         self._tokens = tokens
+        self._stops = [unit.stop for unit in self.units]
+        self._systems, self._humans = (
+            [index for index, unit in enumerate(self.units) if unit.role == role] for role in ("system", "human")
+        )
         sizes = [unit.start for unit in self.units if unit.role == "assistant" and unit.start > 0]
         if self.units and (
             self.units[-1].role != "assistant" or (self.units[-1].kind == "step" and self.units[-1].complete)
@@ -105,11 +110,11 @@ class Replay:
             needed = [int(unit) for unit in np.flatnonzero(np.asarray(labels))]
             if prompt is None or not needed or self._behind[len(prefix)] <= self._evictor.budget:
                 continue
-            share = {"hindsight": self._hindsight(self.prompts["lre"][prompt].size, needed)}
+            share = {"hindsight": self._hindsight(prompt, needed)}
             for policy, prompts in self.prompts.items():
                 kept = set(prompts[prompt].kept)
                 share[policy] = sum(self.units[unit].start in kept for unit in needed) / len(needed)
-            found.append(Moment(prompt, len(needed), share))
+            found.append(Moment(prompt, tuple(needed), share))
         return found
 
     def _session(self, sizes: Sequence[int]) -> list[View]:
@@ -134,9 +139,9 @@ class Replay:
         return prompts
 
     def _newest(self, size: int) -> list[int]:
-        units, fixed, room = self._fixed(size)
+        count, fixed, room = self._fixed(size)
         recent: list[int] = []
-        for index in reversed(range(len(units))):
+        for index in reversed(range(count)):
             if index in fixed:
                 continue
             if self.costs[index] > room:
@@ -145,33 +150,44 @@ class Replay:
             recent.append(index)
         # A provider wants a human message first: the one that what is kept belongs to, paid for like the rest.
         while recent and not self._opened(recent[-1], fixed):
-            earlier = (unit for unit in reversed(range(recent[-1])) if units[unit].role == "human")
-            opener = next(earlier, None)
+            opener = self._human_before(recent[-1])
             if opener is not None and self.costs[opener] <= room:
                 recent.append(opener)
             else:
                 room += self.costs[recent.pop()]
-        return [index for unit in sorted({*recent, *fixed}) for index in range(units[unit].start, units[unit].stop)]
+        chosen = (self.units[unit] for unit in sorted({*recent, *fixed}))
+        return [index for unit in chosen for index in range(unit.start, unit.stop)]
 
     def _opened(self, first: int, fixed: set[int]) -> bool:
         """Whether a view of the fixed units and some from `first` on begins with a human turn, or has none at all."""
         humans = [unit for unit in {first, *fixed} if self.units[unit].role == "human"]
         return not humans or min(humans) <= first
 
-    def _hindsight(self, size: int, needed: Sequence[int]) -> float:
-        """The largest share of the needed units that fits the budget beside what every prompt holds."""
-        _, fixed, room = self._fixed(size)
+    def _hindsight(self, prompt: int, needed: Sequence[int]) -> float:
+        """The largest share of the needed units that fits beside what every prompt holds.
+
+        It fits the budget, or the largest prompt of any policy where what must stay is more than the budget.
+        """
+        shown = [prompts[prompt] for policy, prompts in self.prompts.items() if policy != "everything"]
+        _, fixed, room = self._fixed(shown[0].size)
+        room += max(0, *(view.tokens - self._evictor.budget for view in shown))
         costs = sorted(self.costs[unit] for unit in needed if unit not in fixed)
         fitting = sum(1 for spent in accumulate(costs) if spent <= room)
         return (len(needed) - len(costs) + fitting) / len(needed)
 
-    def _fixed(self, size: int) -> tuple[list[Unit], set[int], int]:
-        """The units of the first messages; the system's and the last human one among them; the budget they leave."""
-        units = list(takewhile(lambda unit: unit.stop <= size, self.units))
-        fixed = {index for index, unit in enumerate(units) if unit.role == "system"}
-        humans = [index for index, unit in enumerate(units) if unit.role == "human"]
-        fixed.update(humans[-1:])
-        return units, fixed, self._evictor.budget - sum(self.costs[index] for index in fixed)
+    def _fixed(self, size: int) -> tuple[int, set[int], int]:
+        """How many units the first messages make; the system's and the last human one; the budget they leave."""
+        count = bisect_right(self._stops, size)
+        fixed = set(self._systems[: bisect_left(self._systems, count)])
+        last = self._human_before(count)
+        if last is not None:
+            fixed.add(last)
+        return count, fixed, self._evictor.budget - sum(self.costs[index] for index in fixed)
+
+    def _human_before(self, unit: int) -> int | None:
+        """The last human turn before a unit."""
+        place = bisect_left(self._humans, unit)
+        return self._humans[place - 1] if place else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,16 +266,16 @@ class Simulation:
 
 def departures(replay: Replay) -> Iterator[tuple[int, int, str, float]]:
     """Every unit that left the session's view: its index, the prompt that lacked it first, why, and its score then."""
-    gone: set[int] = set()
+    alive: list[int] = []
+    read = 0
     for number, view in enumerate(replay.views):
+        while read < len(replay.units) and replay.units[read].stop <= replay.prompts["lre"][number].size:
+            alive.append(read)
+            read += 1
         kept = set(view.kept)
-        left = [
-            index
-            for index, unit in enumerate(replay.units)
-            if unit.stop <= replay.prompts["lre"][number].size and unit.start not in kept and index not in gone
-        ]
+        left = [index for index in alive if replay.units[index].start not in kept]
         if left:
             scores = view.scores
             for index in left:
                 yield index, number, view.reason(index), float(scores[index])
-            gone.update(left)
+            alive = [index for index in alive if replay.units[index].start in kept]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cli import RUN, RUN_MESSAGES, lre, refusal
+from test_cli import COMMANDS, RUN, RUN_MESSAGES, lre, refusal
 
 import lre_core
 from lre_core import Scorer
@@ -67,6 +67,18 @@ def test_train_gives_a_scorer_a_card_and_a_verdict(trained: tuple[Path, Any]) ->
     card = path.with_suffix(".md").read_text("utf-8")
     assert said["verdict"][1:] in card
     assert f"{THREADS} threads of {THREADS} logged histories (openai {THREADS})" in card
+
+
+def test_train_shows_the_bundled_scorer_beside_the_new_one(trained: tuple[Path, Any], logs: Path) -> None:
+    path, result = trained
+    said = json.loads(result.stdout)
+    assert said["bundled"] == json.loads(lre("eval", logs, "--json", "-q").stdout)["auc"]["lre"]
+    row = "the bundled scorer {mean:.3f} [{low:.3f}, {high:.3f}] {ahead:.3f}".format(
+        **said["bundled"], ahead=said["auc"]["lre"]["mean"] - said["bundled"]["mean"]
+    )
+    assert row in [" ".join(line.split()) for line in result.stderr.splitlines()]
+    assert row in [" ".join(line.replace("|", "").split()) for line in path.with_suffix(".md").read_text().splitlines()]
+    assert ("ranks no worse" in result.stderr) == (said["bundled"]["mean"] >= said["auc"]["lre"]["mean"])
 
 
 def test_a_trained_scorer_ranks_what_a_new_thread_needs_first(trained: tuple[Path, Any]) -> None:
@@ -162,7 +174,7 @@ def test_a_setting_of_train_out_of_range_is_refused(arguments: list[object], pro
 def test_logs_without_anything_taken_up_are_refused_and_why(tmp_path: Path) -> None:
     log = tmp_path / "log.json"
     log.write_text('[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]')
-    assert "nothing to learn from: in 1 histories" in refusal("train", log, "-o", tmp_path / "own.json", "-q", code=1)
+    assert "nothing to learn from: in 1 history " in refusal("train", log, "-o", tmp_path / "own.json", "-q", code=1)
 
 
 def test_eval_ranks_with_a_scorer_as_it_is(logs: Path, trained: tuple[Path, Any]) -> None:
@@ -227,6 +239,21 @@ def test_every_command_on_one_history_takes_every_format(file: str, tmp_path: Pa
     page = tmp_path / "page.html"
     assert lre("report", FIXTURES / file, "--budget", 150, "-o", page).exit_code == 0
     assert "find_booking" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_example_of_every_help_runs_as_it_stands(
+    command: str, logs: Path, trained: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(logs, tmp_path / "logs")
+    shutil.copy(tmp_path / "logs" / "one.jsonl", tmp_path / "logs" / "sunday.jsonl")
+    shutil.copy(trained[0], tmp_path / "scorer.json")
+    shutil.copy(RUN, tmp_path / "run.jsonl")
+    monkeypatch.chdir(tmp_path)
+    example = re.search(rf"Example: lre ({command}.*?)( > \S+)? *$", lre(command, "--help").stdout, re.MULTILINE)
+    assert example is not None
+    result = lre(*example[1].split())
+    assert (result.exit_code, example[1].split()[0]) == (0, command), result.stderr
 
 
 @pytest.mark.parametrize("command", ["eval", "simulate", "explain", "train"])

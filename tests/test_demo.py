@@ -9,6 +9,8 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.tools import BaseTool
 from typer.testing import CliRunner
 
+from benchmarks import week
+from benchmarks.browser import CHROMIUM, MISSING, browser
 from benchmarks.demo import __main__ as command
 from benchmarks.demo import page
 from benchmarks.demo.errands import KINDS
@@ -259,6 +261,11 @@ def test_a_call_answered_before_is_a_repeat_by_whatever_token() -> None:
 HOSTILE = '</script><script>alert("1")</script><img src=x onerror=alert(2)>'
 
 
+def test_a_run_is_logged_the_same_on_every_machine() -> None:
+    logged = [json.dumps(week.messages(week.FIRST_SEED)) for _ in range(2)]
+    assert logged[0] == logged[1]
+
+
 def test_the_page_shows_script_text_as_text() -> None:
     history: list[AnyMessage] = [HumanMessage(HOSTILE), AIMessage(HOSTILE)]
     run = Run(HOSTILE, True, 1, 1, tuple(history), (5, 5), (ModelCall((0,), 9, 0),))
@@ -284,6 +291,23 @@ def test_the_page_references_no_network_and_draws_every_unit() -> None:
             in_view = {number for number, call in enumerate(run.calls) if start in call.view}
             assert {number for begin, end in unit["seen"] for number in range(begin, end)} == in_view
             assert min(in_view, default=unit["born"]) == unit["born"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_fits_a_phone_and_is_read_by_pointing_and_by_keyboard(tmp_path: Path, width: int) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(page.render([played(policy, 0) for policy in POLICIES], BUDGET), encoding="utf-8")
+    with browser() as tab:
+        tab.open(path, width=width)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.point("article:last-child [data-unit='1']")
+        told = tab.evaluate("document.getElementById('note').textContent")
+        assert told.startswith(f"{POLICIES[-1]}, row 2: sign_in · ")
+        tab.evaluate("document.querySelector('article:last-child svg').focus()")
+        tab.press("ArrowDown")
+        assert tab.evaluate("document.getElementById('note').textContent").startswith(f"{POLICIES[-1]}, row 3: ")
+        assert tab.problems == []
 
 
 def test_the_command_writes_the_page_and_prints_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ def test_evidence_is_the_share_of_needed_units_in_view_where_something_had_to_go
     for moment in moments:
         size = replay.prompts["everything"][moment.prompt].size
         assert sum(costs(history)[:size]) > 200
-        assert (moment.needed, moment.share["everything"], moment.share["hindsight"]) == (1, 1.0, 1.0)
+        assert (moment.needed, moment.share["everything"], moment.share["hindsight"]) == ((step,), 1.0, 1.0)
         for policy in ("recency", "lre"):
             in_view = replay.units[step].start in replay.prompts[policy][moment.prompt].kept
             assert moment.share[policy] == in_view
@@ -98,17 +98,26 @@ def test_evidence_is_the_share_of_needed_units_in_view_where_something_had_to_go
 
 def test_hindsight_is_bounded_by_the_budget() -> None:
     history = run(12)
-    moments = Replay(history, evictor(12)).moments(labels.from_log(history))
+    history[3] = result("c0", "token tk-77f1" + " words" * 100)
+    moments = Replay(history, evictor(120)).moments(labels.from_log(history))
     assert {moment.share["hindsight"] for moment in moments} == {0.0}
 
 
+def test_what_must_stay_raises_hindsight_too_where_it_exceeds_the_budget() -> None:
+    history = run(12)
+    replay = Replay(history, evictor(12))
+    moments = replay.moments(labels.from_log(history))
+    assert all(replay.prompts["lre"][moment.prompt].tokens > 12 for moment in moments)
+    assert {moment.share["hindsight"] for moment in moments} == {1.0}
+
+
 @given(histories(most=12, broken=False))
-def test_no_policy_beats_hindsight_at_its_own_budget(history: list[Chat]) -> None:
+def test_no_policy_beats_hindsight(history: list[Chat]) -> None:
     replay = Replay(history, evictor(120))
     for moment in replay.moments(labels.from_log(history)):
         prompts = {policy: replay.prompts[policy][moment.prompt] for policy in ("recency", "lre")}
         for policy, prompt in prompts.items():
-            assert prompt.tokens > 120 or moment.share[policy] <= moment.share["hindsight"]
+            assert moment.share[policy] <= moment.share["hindsight"], (policy, prompt.tokens)
 
 
 @given(histories(most=12))

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CHROMIUM, MISSING, Page, browser
 from typer.testing import CliRunner
 
+from benchmarks import families
+from benchmarks.browser import CHROMIUM, MISSING, Page, browser
 from lre_core.cli.app import app
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -95,6 +96,33 @@ def test_every_unit_is_drawn_with_its_score_its_reason_and_when_it_was_in_view(t
         assert unit["left"] is None or unit["why"] in ("scored out", "too large", "invalid")
 
 
+def test_what_outlived_an_eviction_says_why_it_did(tmp_path: Path) -> None:
+    units = drawn(report(tmp_path / "page.html", write(tmp_path / "log.json", steps(120)), "--budget", 500))["units"]
+    last = max(unit["left"] for unit in units if unit["left"] is not None)
+    outlived = [unit for unit in units if unit["left"] is None and unit["born"] < last - 6]  # no longer recent then
+    assert outlived
+    assert {unit["why"] for unit in outlived} <= {"pinned", "opens", "scored in", "tenured"}
+    assert not {unit["why"] for unit in units if unit["born"] > last} & {"scored in", "tenured"}
+
+
+def test_what_was_needed_is_marked_and_adds_up_to_the_evidence(tmp_path: Path) -> None:
+    (run,) = families.histories("operations", 1)
+    log = write(tmp_path / "log.json", run["messages"])
+    path = report(tmp_path / "page.html", log, "--budget", 1024)
+    units, shares = drawn(path)["units"], {}
+    for call in {call for unit in units for call in unit["needed"]}:
+        needed = [unit for unit in units if call in unit["needed"]]
+        held = [unit for unit in needed if any(start <= call < stop for start, stop in unit["seen"])]
+        shares[call] = len(held) / len(needed)
+    assert shares
+    evidence = re.search(r"evidence in view</th>(.*?)</tr>", path.read_text("utf-8"))
+    assert evidence is not None
+    assert re.findall(r"<td>(.*?)</td>", evidence[1])[-1] == f"{sum(shares.values()) / len(shares):.0%}"
+    fitting = report(tmp_path / "fitting.html", log, "--budget", 60_000)
+    assert not any(unit["needed"] for unit in drawn(fitting)["units"])
+    assert "evidence in view" not in fitting.read_text("utf-8")
+
+
 def test_what_a_message_holds_is_no_markup(tmp_path: Path) -> None:
     plain = report(tmp_path / "plain.html", write(tmp_path / "a.json", steps(20)), "--budget", 300)
     hostile = report(
@@ -158,6 +186,49 @@ def test_rows_are_read_by_pointing_and_by_keyboard(tab: Page, tmp_path: Path, me
 
 
 @in_a_browser
+def test_a_call_is_read_by_pointing_and_by_keyboard(tab: Page, tmp_path: Path) -> None:
+    path = report(tmp_path / "page.html", RUN, "--budget", 600)
+    page = drawn(path)
+    tab.open(path)
+    tab.evaluate("document.getElementById('timeline').focus()")
+    for call in range(3):
+        tab.press("ArrowRight")
+        in_view = sum(any(start <= call < stop for start, stop in unit["seen"]) for unit in page["units"])
+        tokens = [f"{page['prompts'][policy][call]:,}" for policy in ("everything", "recency", "lre")]
+        told = "Call {}: everything {}, recency {}, LRE {} tokens; {} units in view.".format(call + 1, *tokens, in_view)
+        assert tab.evaluate("document.getElementById('at').textContent") == told
+    tab.point("#budget")
+    assert tab.evaluate("document.getElementById('at').textContent") != told
+    places = tab.evaluate("[...document.querySelectorAll('.cross')].map((line) => line.getBoundingClientRect().x)")
+    assert len(places) == 2
+    assert places[0] == pytest.approx(places[1])
+
+
+@in_a_browser
+def test_the_drawings_fill_a_window_that_changes(tab: Page, tmp_path: Path) -> None:
+    tab.open(report(tmp_path / "page.html", RUN, "--budget", 600), width=1100)
+    tab.point("[data-unit='2']")
+    for width in (360, 900):
+        tab.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+        tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        drawn_to, card = tab.evaluate(
+            "[document.getElementById('timeline').viewBox.baseVal.width,"
+            "document.getElementById('timeline').getBoundingClientRect().width]"
+        )
+        assert drawn_to == pytest.approx(card, abs=1)
+        assert tab.evaluate("document.querySelector('.on').dataset.unit") == "2"
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [360, 1100])
+def test_large_figures_and_long_words_are_not_cut_off(tab: Page, tmp_path: Path, width: int) -> None:
+    long = write(tmp_path / "log.json", steps(100, "潮汐表" * 900))
+    tab.open(report(tmp_path / "page.html", long, "--budget", 100_000), width=width)
+    assert cut_off(tab) == []
+
+
+@in_a_browser
 def test_the_timeline_is_reached_with_the_tab_key(tab: Page, tmp_path: Path) -> None:
     tab.open(report(tmp_path / "page.html", RUN, "--budget", 600))
     reached = []
@@ -177,8 +248,19 @@ def test_it_fits_a_phone_and_is_readable_by_day_and_night(tab: Page, tmp_path: P
     tab.point("[data-unit='2']")
     for selector in ("body", ".lead", "#note", "#note p", "#note span", "thead th", "tbody tr:last-child th", ".hint"):
         assert contrast(tab, selector) >= 4.5, selector
+    assert cut_off(tab) == []
     letters = tab.evaluate("document.querySelector('#timeline text').getBoundingClientRect().height")
     assert letters >= 9
+
+
+def cut_off(tab: Page) -> list[str]:
+    """Letters of the drawings that stand beyond their edge."""
+    found: list[str] = tab.evaluate(
+        "[...document.querySelectorAll('svg text')].filter((text) => { const box = text.getBBox();"
+        "return box.x < -0.5 || box.x + box.width > text.ownerSVGElement.viewBox.baseVal.width + 0.5; })"
+        ".map((text) => text.textContent)"
+    )
+    return found
 
 
 def contrast(tab: Page, selector: str) -> float:

@@ -20,7 +20,7 @@ from lre_core.errors import InvalidSetting, LREError, MissingExtra, UnknownScore
 
 __all__ = ["app"]
 
-app = typer.Typer(name="lre", no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(name="lre", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 
 
 @contextmanager

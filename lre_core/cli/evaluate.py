@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
-
-from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, ScorerName, SkipBad, evictor_of, scorer_of
+from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, ScorerName, SkipBad, scores_by
 from lre_core.cli.terminal import console, write_json
 from lre_core.cli.train import Most, comparison_json, labelled, ranking_table, sampled
-from lre_core.messages import ChatMessage
-from lre_core.units import group
 
 __all__ = ["evaluate"]
 
@@ -34,14 +27,9 @@ def evaluate(
     # Needs scikit-learn, which the other commands do without.
     from lre_core.training import rank
 
-    chosen = evictor_of(1, scorer)
+    scores = scores_by(scorer)
     sample, read = sampled(paths, most, skip_bad, quiet)
     cases = labelled(sample, quiet)
-
-    def scores(history: Sequence[ChatMessage]) -> NDArray[np.float64]:
-        has_calls = any(unit.kind == "step" for unit in group(history))
-        return scorer_of(chosen, has_calls=has_calls).score(history)
-
     comparison = rank(scores, cases.histories, cases.labels, groups=cases.groups, keep_recent=keep_recent)
     verdict = comparison.verdict()
     if not quiet:

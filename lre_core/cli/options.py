@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from lre_core import logs
 from lre_core.errors import InvalidScorer, InvalidSetting
 from lre_core.eviction import Evictor, View
+from lre_core.messages import ChatMessage
 from lre_core.scorer import Scorer, bundled_scorers
+from lre_core.units import group
 
 __all__ = [
     "Budget",
@@ -26,7 +31,9 @@ __all__ = [
     "choose",
     "evictor_of",
     "scorer_of",
+    "scores_by",
     "view_of",
+    "with_scope",
 ]
 
 
@@ -37,14 +44,18 @@ def _scorer_names(incomplete: str) -> list[str]:
 Logs = Annotated[
     list[str],
     typer.Argument(
-        metavar="LOGS...",
+        metavar="LOGS",
         help="Chat logs: files, folders, globs or fsspec URLs; JSON or JSONL, plain, .gz or .zst; - is standard input.",
         show_default=False,
     ),
 ]
 File = Annotated[
     str,
-    typer.Argument(help="A chat log: JSON or JSONL, plain, .gz or .zst; - reads standard input.", show_default=False),
+    typer.Argument(
+        metavar="FILE",
+        help="A chat log: JSON or JSONL, plain, .gz or .zst; - reads standard input.",
+        show_default=False,
+    ),
 ]
 Budget = Annotated[int, typer.Option(help="Tokens the kept messages may take.", show_default=False)]
 KeepRecent = Annotated[int, typer.Option(help="Keep the last so many units without asking the scorer.")]
@@ -69,10 +80,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out the table 
 
 def evictor_of(budget: int, scorer: str = "auto", keep_recent: int = 5, encoding: str = "o200k_base") -> Evictor:
     """The evictor these options ask for."""
-    try:
-        return Evictor(budget, scorer=scorer, keep_recent=keep_recent, token_counter=encoding)
-    except OSError as error:
-        raise InvalidScorer(f"{scorer}: {error.strerror}") from None
+    chosen = scorer if scorer == "auto" else _named(scorer)
+    return Evictor(budget, scorer=chosen, keep_recent=keep_recent, token_counter=encoding)
 
 
 def with_scope(evictor: Evictor, scope: Literal["view", "history"]) -> Evictor:
@@ -92,9 +101,29 @@ def view_of(evictor: Evictor, messages: list[dict[str, Any]]) -> tuple[View, Evi
 
 def scorer_of(evictor: Evictor, *, has_calls: bool) -> Scorer:
     """The scorer an evictor uses for histories with or without tool calls."""
-    if isinstance(evictor.scorer, Scorer):
-        return evictor.scorer
+    return evictor.scorer if isinstance(evictor.scorer, Scorer) else _bundled(has_calls)
+
+
+def _named(name: str) -> Scorer:
+    try:
+        return Scorer.named(name)
+    except OSError as error:
+        raise InvalidScorer(f"{name}: {error.strerror}") from None
+
+
+def _bundled(has_calls: bool) -> Scorer:
     return Scorer.from_pretrained("agent" if has_calls else "assistant")
+
+
+def scores_by(name: str) -> Callable[[Sequence[ChatMessage]], NDArray[np.float64]]:
+    """What a scorer gives the units of a history; `auto` chooses history by history. Nothing is counted in tokens."""
+    named = None if name == "auto" else _named(name)
+
+    def scores(history: Sequence[ChatMessage]) -> NDArray[np.float64]:
+        has_calls = any(unit.kind == "step" for unit in group(history))
+        return (named or _bundled(has_calls)).score(history)
+
+    return scores
 
 
 def choose(file: str, wanted: int | None) -> logs.History:

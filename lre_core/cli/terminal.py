@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from lre_core.logs import Histories, History
 
-__all__ = ["console", "counted", "printable", "reading", "tell_reading", "waiting", "write_json"]
+__all__ = ["console", "counted", "plural", "printable", "reading", "tell_reading", "waiting", "write_json"]
 
 WIDTH_OF_A_FILE = 120
 Item = TypeVar("Item")
@@ -58,8 +58,8 @@ def tell_reading(histories: Histories) -> None:
     files = len(histories.sources)
     screen = console()
     screen.print(
-        f"Read {histories.count:,} {_plural('history', 'histories', histories.count)} ({formats or 'none'}) "
-        f"from {files:,} {_plural('file', 'files', files)}.",
+        f"Read {histories.count:,} {plural('history', 'histories', histories.count)} ({formats or 'none'}) "
+        f"from {files:,} {plural('file', 'files', files)}.",
         soft_wrap=True,
     )
     if histories.skipped:
@@ -81,7 +81,8 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
 
 
-def _plural(one: str, many: str, count: int) -> str:
+def plural(one: str, many: str, count: int) -> str:
+    """The word for so many."""
     return one if count == 1 else many
 
 

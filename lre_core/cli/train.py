@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from lre_core import labels, logs
-from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, SkipBad
-from lre_core.cli.terminal import console, counted, reading, tell_reading, waiting, write_json
+from lre_core.cli.options import Json, KeepRecent, Logs, Quiet, SkipBad, scores_by
+from lre_core.cli.terminal import console, counted, plural, reading, tell_reading, waiting, write_json
 from lre_core.errors import InvalidSetting, TrainingError
 from lre_core.messages import ChatMessage
 from lre_core.scorer import Scorer
 
 if TYPE_CHECKING:
-    from lre_core.training import Comparison
+    from lre_core.training import Comparison, Interval
 
 __all__ = ["Cases", "Most", "comparison_json", "labelled", "ranking_table", "sampled", "train"]
 
@@ -59,6 +59,7 @@ $verdict.
 Its labels were made without annotation, from what later calls took up and later turns asked for. A fact that mattered
 without being repeated is not in them. The last $keep_recent units never compete and were not ranked.
 """)
+SHOWN = {"lre": "this scorer", "bundled": "the bundled scorer"}
 RULE = (
     "runs with tool calls: an identifier the unit introduced is taken by a later call; chats: the unit matches a later "
     "question and its reply best (`lre_core.labels.from_log`)"
@@ -103,7 +104,8 @@ class Cases:
         """Raises TrainingError where there is nothing to learn from, and says what was looked for."""
         if not self.needed:
             raise TrainingError(
-                f"nothing to learn from: in {histories:,} histories nothing of an earlier turn is taken up later. "
+                f"nothing to learn from: in {histories:,} {plural('history', 'histories', histories)} nothing of an "
+                "earlier turn is taken up later. "
                 "A run needs a call that takes an identifier seen before; a chat, more than six turns of a person"
             )
 
@@ -147,8 +149,8 @@ def train(
     """Learn a scorer from your own logs, without annotation, and say whether it beats the simple ways of choosing.
 
     What a later call or question took up is what an earlier unit was needed for. The verdict comes from histories held
-    out of training, whole threads at a time, beside recency, random, length and TF-IDF salience. The scorer is written
-    either way; take it if the verdict is good.
+    out of training, whole threads at a time, beside recency, random, length, TF-IDF salience and the bundled scorer.
+    The scorer is written either way; take it if the verdict is good.
 
     Example: lre train logs/ -o scorer.json
     """
@@ -156,13 +158,14 @@ def train(
         raise InvalidSetting(f"--folds is {folds}; it must be 2 or more")
     if not out.parent.is_dir():
         raise InvalidSetting(f"{out}: there is no folder {out.parent}")
-    from lre_core.training import compare, fit
+    from lre_core.training import compare, fit, rank
 
     sample, read = sampled(paths, most, skip_bad, quiet)
     cases = labelled(sample, quiet)
     with waiting(f"training on {cases.units:,} units", quiet):
         scorer = fit(cases.histories, cases.labels, groups=cases.groups)
     comparison: Comparison | None = None
+    bundled: Interval | None = None
     verdict = f"too few histories to tell: have {len(set(cases.groups))}, want about 20"
     if len(set(cases.groups)) > 1:
         with waiting(f"cross-validating in {folds} folds", quiet):
@@ -171,28 +174,41 @@ def train(
                     cases.histories, cases.labels, groups=cases.groups, keep_recent=keep_recent, folds=folds
                 )
                 verdict = comparison.verdict()
+                # Never trained on these logs, so all of them are held out for it.
+                ships = rank(
+                    scores_by("auto"),
+                    cases.histories,
+                    cases.labels,
+                    groups=cases.groups,
+                    keep_recent=keep_recent,
+                )
+                bundled = ships.auc.get("lre")
             except TrainingError as error:
                 verdict = f"too few histories to tell: {error}"
 
     scorer.save(out)
     card = out.with_suffix(".md")
     card.write_text(
-        _card(out.stem, scorer, cases, read, comparison, verdict, folds=folds, keep_recent=keep_recent), "utf-8"
+        _card(out.stem, scorer, cases, read, comparison, bundled, verdict, folds=folds, keep_recent=keep_recent),
+        "utf-8",
     )
     if not quiet:
         screen = console()
         if comparison is not None and comparison.auc:
-            screen.print(ranking_table(comparison))
+            screen.print(ranking_table(comparison, bundled))
         screen.print(
             f"{cases.needed:,} of {cases.units:,} units were needed later, at {len(cases.histories):,} moments."
         )
         screen.print(f"Verdict: {verdict}.", soft_wrap=True)
+        if comparison is not None and bundled is not None and bundled.mean >= comparison.auc["lre"].mean:
+            screen.print("The bundled scorer ranks no worse on these logs: where you name none, you have it already.")
         screen.print(f"Wrote {out} ({out.stat().st_size:,} bytes) and {card}.", soft_wrap=True)
     if as_json:
         write_json(
             _counts(sample, read, cases)
             | {"verdict": verdict, "scorer": str(out), "card": str(card)}
             | comparison_json(comparison)
+            | {"bundled": None if bundled is None else _interval_json(bundled)}
         )
 
 
@@ -215,22 +231,34 @@ def comparison_json(comparison: Comparison | None) -> dict[str, Any]:
     return {
         "held_out": comparison.histories,
         **{
-            key: {
-                name: {"mean": interval.mean, "low": interval.low, "high": interval.high}
-                for name, interval in getattr(comparison, key).items()
-            }
+            key: {name: _interval_json(interval) for name, interval in getattr(comparison, key).items()}
             for key in ("auc", "lead")
         },
     }
 
 
-def ranking_table(comparison: Comparison) -> Table:
+def _interval_json(interval: Interval) -> dict[str, float]:
+    return {"mean": interval.mean, "low": interval.low, "high": interval.high}
+
+
+def ranked(comparison: Comparison | None, bundled: Interval | None) -> list[tuple[str, str, str]]:
+    """Rankings with their AUC and how far the scorer is ahead of each, best first, the bundled scorer among them."""
+    if comparison is None:
+        return []
+    auc, ahead = dict(comparison.auc), {name: str(lead) for name, lead in comparison.lead.items()}
+    if bundled is not None:
+        auc["bundled"] = bundled
+        ahead["bundled"] = f"{auc['lre'].mean - bundled.mean:.3f}"
+    return [(name, str(auc[name]), ahead.get(name, "")) for name in sorted(auc, key=lambda name: -auc[name].mean)]
+
+
+def ranking_table(comparison: Comparison, bundled: Interval | None = None) -> Table:
     """AUC by ranking, best first, and how far the scorer is ahead of each."""
     table = Table(box=None, pad_edge=False)
     for name in ("ranking", "AUC (95 %)", "scorer ahead by"):
         table.add_column(name, no_wrap=True)
-    for name, auc in sorted(comparison.auc.items(), key=lambda pair: -pair[1].mean):
-        table.add_row("this scorer" if name == "lre" else name, str(auc), str(comparison.lead.get(name, "")))
+    for name, auc, ahead in ranked(comparison, bundled):
+        table.add_row(SHOWN.get(name, name), auc, ahead)
     return table
 
 
@@ -240,14 +268,12 @@ def _card(
     cases: Cases,
     read: logs.Histories,
     comparison: Comparison | None,
+    bundled: Interval | None,
     verdict: str,
     *,
     folds: int,
     keep_recent: int,
 ) -> str:
-    auc = comparison.auc if comparison is not None else {}
-    lead = comparison.lead if comparison is not None else {}
-    ranked = sorted(auc, key=lambda ranking: -auc[ranking].mean)
     return CARD.substitute(
         name=name,
         features=len(scorer.weights),
@@ -261,7 +287,10 @@ def _card(
         digest=_digest(cases),
         version=version("lre-memory"),
         folds=folds,
-        rows="\n".join(f"| {ranking} | {auc[ranking]} | {lead.get(ranking, '')} |" for ranking in ranked) or "| | | |",
+        rows="\n".join(
+            f"| {SHOWN.get(name, name)} | {auc} | {ahead} |" for name, auc, ahead in ranked(comparison, bundled)
+        )
+        or "| | | |",
         verdict=verdict[0].upper() + verdict[1:],
         keep_recent=keep_recent,
     )

@@ -97,9 +97,14 @@ class Page:
         )
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
 
-    def screenshot(self, path: Path) -> None:
-        """Writes what the window shows as a PNG."""
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+    def screenshot(self, path: Path, *, between: tuple[float, float] | None = None) -> None:
+        """Writes what the window shows as a PNG, or the page between two heights, in pixels from its top."""
+        params: dict[str, Any] = {"format": "png"}
+        if between is not None:
+            top, bottom = between
+            clip = {"x": 0, "y": top, "width": self.evaluate("innerWidth"), "height": bottom - top, "scale": 1}
+            params |= {"captureBeyondViewport": True, "clip": clip}
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **params)["data"]))
 
 
 KEY_CODES = {
@@ -109,7 +114,9 @@ KEY_CODES = {
     "PageDown": 34,
     "End": 35,
     "Home": 36,
+    "ArrowLeft": 37,
     "ArrowUp": 38,
+    "ArrowRight": 39,
     "ArrowDown": 40,
 }
 
