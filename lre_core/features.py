@@ -7,7 +7,7 @@ depends on how long the history will become. All counting is over hashes; no wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import eq
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from lre_core.grams import Said, WordRows, WordScores, runs
 from lre_core.lexicon import LEXICON, lexicon_flags
 from lre_core.messages import Message
+from lre_core.scripts import SCRIPTS
 from lre_core.text import COUNTS, scan
 from lre_core.units import Unit
 from lre_core.vocabulary import Vocabulary
@@ -128,11 +129,17 @@ class Features:
         word_weights: (WORD_BUCKETS,) weights of the hashed words. Given these, a unit's words are folded into one
             number; without them they are kept for `words`, which training learns from.
         salt: of the hashing that the weights were learned with.
+        scripts: that they were learned from; words of others count for nothing.
     """
 
-    def __init__(self, word_weights: NDArray[np.float64] | None = None, salt: int = 0) -> None:
+    def __init__(
+        self,
+        word_weights: NDArray[np.float64] | None = None,
+        salt: int = 0,
+        scripts: Collection[str] = SCRIPTS,
+    ) -> None:
         self.size = 0
-        self._said = WordRows() if word_weights is None else WordScores(word_weights, salt)
+        self._said = WordRows() if word_weights is None else WordScores(word_weights, salt, scripts)
         self._own = np.zeros((64, len(OWN)))
         self._word_score = np.zeros(64)
         self._characters_so_far = np.zeros(64)
@@ -358,15 +365,19 @@ class Features:
             out[:, at + offset] = column
         return out
 
-    def words(self, salt: int = 0) -> csr_matrix:
-        """(units, WORD_BUCKETS) sparse: hashed words of every unit. Needs scipy, which the `train` extra brings.
+    def words(self, salt: int = 0, scripts: Collection[str] = SCRIPTS) -> csr_matrix:
+        """(units, WORD_BUCKETS) sparse: hashed words of every unit. Needs scipy, which the `train` extra brings."""
+        return self._rows.matrix(salt, scripts)
 
-        Raises:
-            TypeError: these features were given word weights, and so keep no words.
-        """
+    def word_scripts(self) -> NDArray[np.intp]:
+        """(len(SCRIPTS),) how much there is of each script, in runs of characters."""
+        return self._rows.scripts()
+
+    @property
+    def _rows(self) -> WordRows:
         if isinstance(self._said, WordScores):
             raise TypeError("features that were given word weights keep no words")
-        return self._said.matrix(salt)
+        return self._said
 
     @property
     def word_scores(self) -> NDArray[np.float64]:

@@ -7,17 +7,18 @@ words, of which the rare weigh more, drawn towards zero where they are few. A wo
 often it comes.
 
 Which runs share a bucket is decided by a salt. Training tries several, since what collides with the most telling runs
-of a domain matters.
+of a domain matters. Words of a script that was hardly there in training say nothing: their weights would be noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lre_core.scripts import SCRIPTS, script_of
 from lre_core.text import mix
 
 if TYPE_CHECKING:
@@ -89,10 +90,11 @@ class WordScores:
     Args:
         weights: (WORD_BUCKETS,) of the buckets.
         salt: with which they were learned.
+        scripts: that they were learned from.
     """
 
-    def __init__(self, weights: NDArray[np.float64], salt: int) -> None:
-        self._weights, self._salt = weights, salt
+    def __init__(self, weights: NDArray[np.float64], salt: int, scripts: Collection[str]) -> None:
+        self._weights, self._salt, self._scripts = weights, salt, scripts
         self._size = 0
         self._sums = np.zeros((VOICES, 256))
         self._counts = np.zeros(256)
@@ -104,7 +106,7 @@ class WordScores:
         self._counts[new] = said.lengths
         if len(said.lengths):
             opens = np.cumsum(said.lengths) - said.lengths
-            for voice, (bucket, sign) in enumerate(_buckets(said.runs, self._salt)):
+            for voice, (bucket, sign) in enumerate(_buckets(said.runs, self._salt, self._scripts)):
                 self._sums[voice, new] = np.add.reduceat(self._weights[bucket] * sign, opens)
         units = len(said.person)
         at = said.word + self._sums.shape[1] * said.voice[said.unit]
@@ -132,8 +134,13 @@ class WordRows:
         self._said.append(said)
         return np.zeros(len(said.person))
 
-    def matrix(self, salt: int) -> csr_matrix:
-        """(units, WORD_BUCKETS) sparse. Needs scipy, which the `train` extra brings."""
+    def scripts(self) -> NDArray[np.intp]:
+        """(len(SCRIPTS),) how many runs of each script the words have."""
+        every_run = np.concatenate([np.empty(0, np.uint64), *(said.runs for said in self._said)])
+        return np.bincount(_script(every_run), minlength=len(SCRIPTS))
+
+    def matrix(self, salt: int, scripts: Collection[str]) -> csr_matrix:
+        """(units, WORD_BUCKETS) sparse, of these scripts. Needs scipy, which the `train` extra brings."""
         from scipy.sparse import csr_matrix, diags
 
         if not self._said:
@@ -147,7 +154,7 @@ class WordRows:
         run_of = np.repeat(np.arange(len(lengths)), lengths)
         shape = (len(voice), len(lengths))
         rows = csr_matrix((len(voice), WORD_BUCKETS))
-        for speaker, (bucket, sign) in enumerate(_buckets(every_run, salt)):
+        for speaker, (bucket, sign) in enumerate(_buckets(every_run, salt, scripts)):
             words = csr_matrix((sign, (run_of, bucket)), shape=(len(lengths), WORD_BUCKETS))
             theirs = voice[unit] == speaker
             rows += csr_matrix((weight[theirs], (unit[theirs], word[theirs])), shape=shape) @ words
@@ -155,10 +162,18 @@ class WordRows:
         return (diags(1.0 / (count + PADDING)) @ rows).tocsr()
 
 
-def _buckets(runs: NDArray[np.uint64], salt: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-    """Where each run goes, and its sign there; one of both a voice."""
+def _script(runs: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Of each run, by its second character: the first may be the mark before a word."""
+    return script_of((runs >> np.uint64(16) & np.uint64(0xFFFF)).astype(np.intp))
+
+
+def _buckets(
+    runs: NDArray[np.uint64], salt: int, scripts: Collection[str]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    """Where each run goes, and its sign there, 0 for one of another script; both a voice."""
+    known = np.array([name in scripts for name in SCRIPTS])[_script(runs)]
     hashes = mix(runs ^ np.uint64(salt * SPREAD % (1 << 64)))
     for voice in range(VOICES):
         bits = hashes >> np.uint64(32 * voice)
-        sign = np.where(bits & np.uint64(1), 1.0, -1.0)
+        sign = np.where(bits & np.uint64(1), 1.0, -1.0) * known
         yield (bits >> np.uint64(1)).astype(np.intp) % WORD_BUCKETS, sign

@@ -19,6 +19,7 @@ from lre_core.errors import InvalidScorer, UnknownScorer
 from lre_core.features import FEATURE_SET, FEATURES, Features
 from lre_core.grams import WORD_BUCKETS
 from lre_core.messages import ChatMessage, as_messages
+from lre_core.scripts import SCRIPTS
 from lre_core.units import group_from
 
 __all__ = ["Scorer", "bundled_scorers"]
@@ -51,6 +52,7 @@ class Scorer:
         word_scale: log-odds that one step of a word weight stands for.
         words: (WORD_BUCKETS,) int8, weights of the word buckets in steps, -STEPS to STEPS. No word is kept.
         salt: decides which words share a bucket.
+        scripts: that words were learned from; those of others count for nothing.
 
     Source: "Learned Relevance Eviction", arXiv 2606.20954, section 3.
     """
@@ -62,6 +64,7 @@ class Scorer:
     word_scale: float
     words: NDArray[np.int8]
     salt: int = 0
+    scripts: tuple[str, ...] = SCRIPTS
 
     @classmethod
     def from_pretrained(cls, name: str) -> Scorer:
@@ -140,7 +143,7 @@ class Scorer:
 
     def features(self) -> Features:
         """An empty set of features to extend as messages arrive, for `probabilities`."""
-        return Features(self.words.astype(np.float64) * self.word_scale, self.salt)
+        return Features(self.words.astype(np.float64) * self.word_scale, self.salt, self.scripts)
 
     def probabilities(self, features: Features, units: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """Scores of these units, by default of all, given features made by `features()`."""
@@ -161,6 +164,7 @@ class Scorer:
             "features": FEATURE_SET,
             "bias": self.bias,
             **{name: [_plain(value) for value in getattr(self, name)] for name in STATISTICS},
+            "scripts": self.scripts,
             "salt": self.salt,
             "word_scale": self.word_scale,
             "words": ALPHABET[self.words + (STEPS + 1)].tobytes().decode("ascii"),
@@ -186,7 +190,7 @@ class Scorer:
             raise InvalidScorer(f"{name}: not JSON, or cut short ({error})") from None
         if not isinstance(parts, dict):
             raise InvalidScorer(f"{name}: not a scorer: expected an object, found {type(parts).__name__}")
-        lacking = {"format", "features", "bias", *STATISTICS, "salt", "word_scale", "words"} - set(parts)
+        lacking = {"format", "features", "bias", *STATISTICS, "scripts", "salt", "word_scale", "words"} - set(parts)
         if lacking:
             raise InvalidScorer(f"{name}: not a scorer: it lacks {', '.join(sorted(lacking))}")
         for key, known in (("format", FORMAT), ("features", FEATURE_SET)):
@@ -198,6 +202,9 @@ class Scorer:
             bias, word_scale, salt = float(parts["bias"]), float(parts["word_scale"]), index(parts["salt"])
         except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise InvalidScorer(f"{name}: weights that are not numbers ({error})") from None
+        scripts = parts["scripts"]
+        if not isinstance(scripts, list) or not all(script in SCRIPTS for script in scripts):
+            raise InvalidScorer(f"{name}: scripts are {scripts!r:.80}; expected some of {', '.join(SCRIPTS)}")
         size = (len(FEATURES),)
         for what, found, expected in (
             ("mean", mean.shape, size),
@@ -209,7 +216,7 @@ class Scorer:
                 raise InvalidScorer(f"{name}: {what} has shape {found}, expected {expected}")
         if not np.isfinite([bias, word_scale, *mean, *scale, *weights]).all():
             raise InvalidScorer(f"{name}: a weight is not a finite number")
-        return cls(bias, mean, scale, weights, word_scale, words, salt)
+        return cls(bias, mean, scale, weights, word_scale, words, salt, tuple(scripts))
 
     @classmethod
     def quantised(
@@ -220,6 +227,7 @@ class Scorer:
         weights: ArrayLike,
         words: ArrayLike,
         salt: int = 0,
+        scripts: tuple[str, ...] = SCRIPTS,
     ) -> Scorer:
         """A scorer of these weights, rounded to what a saved one holds."""
         mean, scale, weights = (
@@ -228,7 +236,7 @@ class Scorer:
         words = np.asarray(words, np.float64)
         step = _round(float(np.abs(words).max(initial=0.0)) / STEPS) or 1.0
         steps = np.clip(np.rint(words / step), -STEPS, STEPS).astype(np.int8)
-        return cls(_round(bias), mean, scale, weights, step, steps, salt)
+        return cls(_round(bias), mean, scale, weights, step, steps, salt, scripts)
 
     def _standardised(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:
         statistics = (statistics - self.mean) * self.scale

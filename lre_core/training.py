@@ -15,6 +15,7 @@ from lre_core.features import FEATURES, Features
 from lre_core.intervals import Interval, Resampled
 from lre_core.messages import ChatMessage, Message, as_messages
 from lre_core.scorer import CLIP, Scorer
+from lre_core.scripts import learned_scripts
 from lre_core.units import group_from
 
 try:
@@ -93,8 +94,10 @@ def fit(
     prior = np.array([1.0 if name in CARRIES_OVER else STATISTIC_PRIOR for name in FEATURES])
     standardised = csr_matrix(np.clip((statistics - mean) * scale, -CLIP, CLIP) * prior)
 
+    scripts = learned_scripts(np.sum([row.word_scripts() for row in rows], axis=0))
+
     def design(salt: int) -> spmatrix:
-        return hstack([standardised, WORD_PRIOR * vstack([row.words(salt) for row in rows])]).tocsr()
+        return hstack([standardised, WORD_PRIOR * vstack([row.words(salt, scripts) for row in rows])]).tocsr()
 
     held_out = HeldOut(targets, list(groups) if groups is not None else consecutive_runs(read))
     first = design(0)
@@ -103,7 +106,7 @@ def fit(
     model = _regression(strength).fit(design(salt), y)
     statistic_weights, word_weights = np.split(model.coef_[0], [len(FEATURES)])
     return Scorer.quantised(
-        float(model.intercept_[0]), mean, scale, statistic_weights * prior, WORD_PRIOR * word_weights, salt
+        float(model.intercept_[0]), mean, scale, statistic_weights * prior, WORD_PRIOR * word_weights, salt, scripts
     )
 
 

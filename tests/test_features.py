@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import NamedTuple
 from unicodedata import category
@@ -19,6 +19,7 @@ from lre_core import text
 from lre_core.features import FEATURES, NEXT, OWN, PREVIOUS, SINCE, Features
 from lre_core.grams import PADDING, SPREAD, WORD_BUCKETS
 from lre_core.messages import as_messages
+from lre_core.scripts import PAGES, SCRIPTS, learned_scripts
 from lre_core.text import BASE, COUNTS, UNSPACED_RANGES, hash_word, scan
 from lre_core.units import group_from
 
@@ -278,7 +279,7 @@ def test_word_scores_equal_the_words_times_their_weights(history: list[Chat]) ->
     assert close(folded.word_scores, whole.words() @ weights)
 
 
-def slow_words(history: Sequence[Chat], salt: int) -> NDArray[np.float64]:
+def slow_words(history: Sequence[Chat], salt: int, scripts: Collection[str]) -> NDArray[np.float64]:
     """Every word of every unit cut afresh into runs of four characters, each put into its bucket."""
     messages = as_messages(history)
     seen: Counter[str] = Counter()
@@ -296,23 +297,33 @@ def slow_words(history: Sequence[Chat], salt: int) -> NDArray[np.float64]:
             for run in [ends[at : at + 4] for at in range(max(1, len(ends) - 3))]:
                 bits = slow_mix(sum(ord(c) % 2**16 << 16 * k for k, c in enumerate(run)) ^ salt * SPREAD % 2**64)
                 bits >>= 0 if unit.kind == "turn" and unit.role == "human" else 32
-                rows[number, (bits >> 1) % WORD_BUCKETS] += weight if bits % 2 else -weight
                 total += weight
+                page = ord(run[1]) % 2**16 >> 8
+                if next(name for first, name in reversed(PAGES) if first <= page) in scripts:
+                    rows[number, (bits >> 1) % WORD_BUCKETS] += weight if bits % 2 else -weight
         rows[number] /= total
         seen.update(distinct)
     return rows
 
 
-@given(histories(), st.integers(0, 7))
+@given(histories(), st.integers(0, 7), st.sets(st.sampled_from(SCRIPTS)))
 @settings(max_examples=50)
-def test_hashed_words_equal_a_slow_reading(history: list[Chat], salt: int) -> None:
-    assert close(read(history).words(salt).toarray(), slow_words(history, salt))
+def test_hashed_words_equal_a_slow_reading(history: list[Chat], salt: int, scripts: set[str]) -> None:
+    assert close(read(history).words(salt, scripts).toarray(), slow_words(history, salt, scripts))
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_hashed_words_of_each_fragment_equal_a_slow_reading(fragment: str) -> None:
     history = [human(fragment), assistant(f"{fragment} and {fragment}"), human("x y")]
-    assert close(read(history).words().toarray(), slow_words(history, 0))
+    assert close(read(history).words().toarray(), slow_words(history, 0, SCRIPTS))
+    assert close(read(history).words(3, {"kana"}).toarray(), slow_words(history, 3, {"kana"}))
+
+
+def test_a_script_is_learned_from_a_hundredth_of_the_text_on() -> None:
+    read_most = np.array([990, *[0] * (len(SCRIPTS) - 2), 9])
+    assert learned_scripts(read_most) == ("latin",)
+    assert learned_scripts(read_most + np.eye(len(SCRIPTS), dtype=int)[-1]) == ("latin", SCRIPTS[-1])
+    assert learned_scripts(np.zeros(len(SCRIPTS), int)) == ()
 
 
 def test_forms_of_a_word_share_most_of_their_buckets_and_voices_none() -> None:

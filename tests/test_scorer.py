@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from histories import SCORER, VOCABULARY, Chat, histories, shape
+from histories import SCORER, VOCABULARY, Chat, histories, human, shape
 from hypothesis import given, settings
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack, vstack
@@ -132,6 +133,14 @@ def test_explain_adds_up_to_the_log_odds_less_the_bias(history: list[Chat]) -> N
         assert all(effects)
 
 
+def test_words_of_a_script_that_was_not_learned_from_add_nothing(fitted: Scorer) -> None:
+    assert set(fitted.scripts) == {"latin", "kana", "han"}
+    latin, kana, both = replace(fitted, scripts=("latin",)).explain([human("Mara paid"), human("まらがはらった"), human("Mara まらがはらった")])
+    assert "words" in latin
+    assert "words" not in kana
+    assert 0 < abs(both["words"]) < abs(latin["words"])
+
+
 def test_no_single_feature_decides_however_far_from_training_a_history_lies() -> None:
     weights = np.zeros(len(FEATURES))
     weights[FEATURES.index("log_words")] = 1.0
@@ -181,6 +190,8 @@ ONES = [1] * len(FEATURES)
         (but(words="é" * WORD_BUCKETS), "weights that are not numbers"),
         (but(words=ONES), "weights that are not numbers"),
         (but(salt=0.5), "weights that are not numbers"),
+        (but(scripts=["latin", "klingon"]), r"scripts are \['latin', 'klingon'\]; expected some of latin, greek, "),
+        (but(scripts="latin"), "scripts are 'latin'; expected some of"),
         (but(bias=float("nan")), "a weight is not a finite number"),
         (but(mean=[*ONES[1:], float("nan")]), "a weight is not a finite number"),
         (but(scale=[*ONES[1:], float("inf")]), "a weight is not a finite number"),
