@@ -7,18 +7,18 @@ depends on how long the history will become. All counting is over hashes; no wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from operator import eq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lre_core.grams import Said, WordRows, WordScores, runs
 from lre_core.lexicon import LEXICON, lexicon_flags
 from lre_core.messages import Message
 from lre_core.scripts import SCRIPTS
-from lre_core.text import COUNTS, scan
+from lre_core.text import COUNTS, Text, scan
 from lre_core.units import Unit
 from lre_core.vocabulary import Vocabulary
 
@@ -99,7 +99,8 @@ FEATURES: tuple[str, ...] = (
 
 REUSE = ("word", "unit", "identifier", "call", "used", "one")
 KIND_NAMES = ("human", "assistant", "step", "system")
-KIND_NUMBER = {"human": 0, "assistant": 1, "system": 3}
+KIND_NUMBER = {name: number for number, name in enumerate(KIND_NAMES)}
+STEP = KIND_NUMBER["step"]
 
 SESSION_GAP = 3600.0
 """Seconds of silence after which a new session begins."""
@@ -115,11 +116,20 @@ LONGEST = 1 << 23
 """Characters of one message that are read."""
 
 
-def _columns(names: Sequence[str]) -> list[int]:
-    return [COLUMN[name] for name in names]
-
-
 COLUMN = {name: index for index, name in enumerate(OWN)}
+LOGARITHMS = [
+    COLUMN[name]
+    for name in OWN
+    if name.startswith(("log_", "identifiers_", "unseen_words", "rare_words", "idf_sum", "calls", "session_index"))
+    or name in {"numbers", "names", "history_so_far", *LEXICON}
+]
+"""Columns of which the logarithm of one more is taken, since the tenth counts less than the first."""
+PREVIOUS_COLUMNS, NEXT_COLUMNS = [COLUMN[name] for name in PREVIOUS], [COLUMN[name] for name in NEXT]
+SO_FAR = COLUMN["history_so_far"]
+BENDS = np.log1p(OPENING)
+BITS = np.arange(len(LEXICON), dtype=np.uint8)[:, np.newaxis]
+
+Columns = dict[str, NDArray[Any]]
 
 
 class Features:
@@ -142,8 +152,8 @@ class Features:
         self._said = WordRows() if word_weights is None else WordScores(word_weights, salt, scripts)
         self._own = np.zeros((64, len(OWN)))
         self._word_score = np.zeros(64)
-        self._characters_so_far = np.zeros(64)
-        self._steps_so_far = np.zeros(64)
+        # Characters and steps before each unit.
+        self._so_far = np.zeros((65, 2))
         self._reuse = np.zeros((64, len(REUSE)))
         # One more than the last unit that used an identifier again, in whatever way and in a call; 0 for none.
         self._last_use = np.zeros((64, 2), np.intp)
@@ -196,124 +206,52 @@ class Features:
         fields: Sequence[int],
     ) -> None:
         start, n = self.size, len(units)
+        new = slice(start, start + n)
         owner, field = np.array(owners, np.intp), np.array(fields, np.intp)
-        text = scan(texts)
         self._grow(start + n)
-        own = self._own[start : start + n]
+        text = scan(texts)
+        columns = self._describe(messages, units)
+        columns |= _count_characters(text, owner, field)
+        columns |= self._read_words(text, owner[text.words.text], columns["human"])
+        columns |= self._read_identifiers(text, owner, field, n)
 
-        def put(name: str, values: ArrayLike) -> None:
-            own[:, COLUMN[name]] = values
-
-        def total(rows: NDArray[np.intp], values: NDArray[np.generic] | None = None) -> NDArray[np.float64]:
-            return np.bincount(rows, values, n).astype(np.float64)
-
-        self._describe_units(messages, units, put)
-        characters = total(owner, text.characters)
-        per_character = 1.0 / np.maximum(1.0, characters)
-        count = {name: total(owner, text.counts[:, k]) for k, name in enumerate(COUNTS)}
-        put("log_characters", np.log1p(characters))
-        put("log_call_characters", np.log1p(total(owner, text.characters * (field == CALL))))
-        put("log_result_characters", np.log1p(total(owner, text.characters * (field == RESULT))))
-        put("digit_share", count["digits"] * per_character)
-        put("capital_share", count["capitals"] * per_character)
-        put("mark_share", count["marks"] * per_character)
-        put("question", np.minimum(count["questions"], 3))
-        put("exclamation", np.minimum(count["exclamations"], 3))
-        put("numbers", np.log1p(count["numbers"]))
-        put("names", np.log1p(count["names"]))
-
-        word_owner = owner[text.words.text]
-        words = total(word_owner)
-        pairs = self._words.observe(text.words.hashes, word_owner + start)
-        row = pairs.unit - start
-        distinct = np.maximum(1.0, total(row))
-        idf = np.log((pairs.unit + 1) / (pairs.before + 1))
-        idf_sum = total(row, idf)
-        unseen = total(row, pairs.before == 0)
-        put("log_words", np.log1p(words))
-        put("unseen_words", np.log1p(unseen))
-        put("unseen_share", unseen / distinct)
-        put("rare_words", np.log1p(total(row, pairs.before <= RARE)))
-        put("idf_sum", np.log1p(idf_sum))
-        put("idf_mean", idf_sum / distinct)
-        highest = np.zeros(n)
-        np.maximum.at(highest, row, idf)
-        put("idf_max", highest)
-        put("repeats_previous", total(row, pairs.previous == pairs.unit - 1) / distinct)
-        flags = lexicon_flags(pairs.token)
-        listed = np.flatnonzero(flags)
-        for k, name in enumerate(LEXICON):
-            put(name, np.log1p(total(row[listed], flags[listed] >> k & 1)))
-        again = (pairs.before > 0) & (pairs.before <= OFTEN)
-        self._count("word", pairs.first[again])
-        self._credit("unit", pairs.first[again], pairs.unit[again])
-        hashes, lengths = runs(text.folded, text.word_starts[pairs.new], text.word_lengths[pairs.new])
-        person = own[:, COLUMN["human"]] > 0
-        self._word_score[start : start + n] = self._said.add(
-            Said(row, pairs.number, 1.0 + idf, person, hashes, lengths)
+        own = np.array([columns[name] for name in OWN[: -len(OPENING)]], np.float64)
+        own[LOGARITHMS] = np.log1p(own[LOGARITHMS])
+        self._own[new, : len(own)] = own.T
+        self._own[new, len(own) :] = np.maximum(0.0, own[SO_FAR][:, np.newaxis] - BENDS)
+        self._so_far[start + 1 : start + n + 1] = self._so_far[start] + np.cumsum(
+            np.array([columns["characters"], columns["step"]], np.float64).T, axis=0
         )
-
-        spoken = field[text.identifiers.text] != NAME
-        hashes, place = text.identifiers.hashes[spoken], text.identifiers.text[spoken]
-        ids = self._identifiers.observe(hashes, owner[place] + start, field[place] == CALL)
-        row = ids.unit - start
-        put("identifiers_introduced", np.log1p(total(row, ids.before == 0)))
-        put("identifiers_seen_before", np.log1p(total(row, ids.before > 0)))
-        again = ids.before > 0
-        self._credit("identifier", ids.first[again], ids.unit[again])
-        np.maximum.at(self._last_use[:, 0], ids.first[again], ids.unit[again] + 1)
-        if len(ids.called):
-            put("identifiers_in_calls", np.log1p(total(row, ids.called)))
-            again &= ids.called
-            self._credit("call", ids.first[again], ids.unit[again])
-            np.maximum.at(self._last_use[:, 1], ids.first[again], ids.unit[again] + 1)
-            self._count("used", ids.first[again & (ids.calls == 1)])
-            np.maximum.at(self._reuse[:, REUSE.index("one")], ids.first[again], ids.calls[again])
-
-        for so_far, values in ((self._characters_so_far, characters), (self._steps_so_far, own[:, COLUMN["step"]])):
-            so_far[start : start + n] = np.cumsum(values) + (so_far[start - 1] if start else 0.0)
         self.size += n
 
-    def _count(self, name: str, introducer: NDArray[np.integer]) -> None:
-        np.add.at(self._reuse[:, REUSE.index(name)], introducer, 1.0)
-
-    def _credit(self, name: str, introducer: NDArray[np.int32], unit: NDArray[np.intp]) -> None:
-        """Counts, for each unit, the later units that use again what it introduced; each pair of them once."""
-        pair = np.sort(introducer.astype(np.int64) << 32 | unit)
-        self._count(name, pair[np.flatnonzero(np.diff(pair, prepend=-1))] >> 32)
-
-    def _describe_units(
-        self, messages: Sequence[Message], units: Sequence[Unit], put: Callable[[str, ArrayLike], None]
-    ) -> None:
+    def _describe(self, messages: Sequence[Message], units: Sequence[Unit]) -> Columns:
         """What the messages' fields say: role, speaker, calls, time."""
+        n = len(units)
         opening = [messages[unit.start] for unit in units]
-        kinds = [self._kind, *(KIND_NUMBER.get(unit.role, 2) if unit.kind == "turn" else 2 for unit in units)]
+        kind = np.array([self._kind, *(KIND_NUMBER[unit.role] if unit.kind == "turn" else STEP for unit in units)])
         speakers = [self._speaker, *(message.name for message in opening)]
         calls = [
             0 if unit.kind == "turn" else sum(len(message.calls) for message in messages[unit.start : unit.stop])
             for unit in units
         ]
         gaps = self._gaps(np.array([message.timestamp for message in opening], np.float64))
-        kind = np.array(kinds)
-        for number, name in enumerate(KIND_NAMES):
-            put(name, kind[1:] == number)
         same = kind[1:] == kind[:-1]
-        put("calls", np.log1p(calls))
-        put("same_role_as_previous", same)
-        put("same_speaker_as_previous", same & np.fromiter(map(eq, speakers, speakers[1:]), np.bool_, len(units)))
-        put("log_gap", np.log1p(gaps))
         opens = gaps > SESSION_GAP
         opens[0] |= self._kind < 0
         # How many units since the session opened: a running index less its value at the last opening.
-        index = np.arange(self.size, self.size + len(units))
+        index = np.arange(self.size, self.size + n)
         opened = np.maximum.accumulate(np.where(opens, index, self._session))
-        put("opens_session", opens)
-        put("session_index", np.log1p(index - opened))
-        so_far = np.log1p(index)
-        put("history_so_far", so_far)
-        for units_over in OPENING:
-            put(f"history_over_{units_over}", np.maximum(0.0, so_far - np.log1p(units_over)))
-        self._kind, self._speaker, self._session = kinds[-1], speakers[-1], int(opened[-1])
+        self._kind, self._speaker, self._session = int(kind[-1]), speakers[-1], int(opened[-1])
+        return {
+            **{name: kind[1:] == number for number, name in enumerate(KIND_NAMES)},
+            "calls": np.array(calls),
+            "same_role_as_previous": same,
+            "same_speaker_as_previous": same & np.fromiter(map(eq, speakers, speakers[1:]), np.bool_, n),
+            "log_gap": gaps,
+            "opens_session": opens,
+            "session_index": index - opened,
+            "history_so_far": index,
+        }
 
     def _gaps(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Seconds since the last unit whose time is known; 0 where a time is not or runs backwards."""
@@ -321,9 +259,73 @@ class Features:
         known = np.flatnonzero(np.isfinite(times))
         if len(known):
             stamps = times[known]
-            gaps[known] = np.maximum(0.0, np.diff(stamps, prepend=stamps[0] if self._time is None else self._time))
+            before = np.concatenate([stamps[:1] if self._time is None else [self._time], stamps[:-1]])
+            gaps[known] = np.maximum(0.0, stamps - before)
             self._time = float(stamps[-1])
         return gaps
+
+    def _read_words(self, text: Text, owner: NDArray[np.intp], person: NDArray[np.bool_]) -> Columns:
+        """How new, rare and telling the words are; and which earlier units had introduced them."""
+        n = len(person)
+        pairs = self._words.observe(text.words.hashes, owner + self.size)
+        row, before = pairs.unit - self.size, pairs.before
+        idf = np.log((pairs.unit + 1) / (before + 1))
+        told = np.array([np.ones(len(row)), idf, before == 0, before <= RARE, pairs.previous == pairs.unit - 1])
+        distinct, idf_sum, unseen, rare, repeats = _sums(row, told, n)
+        highest = np.zeros(n)
+        np.maximum.at(highest, row, idf)
+        flags = lexicon_flags(pairs.token)
+        listed = np.flatnonzero(flags)
+        lexicon = _sums(row[listed], flags[listed] >> BITS & np.uint8(1), n)
+        again = np.flatnonzero((before > 0) & (before <= OFTEN))
+        self._count("word", pairs.first[again])
+        self._credit("unit", pairs.first[again], pairs.unit[again])
+        new_runs = runs(text.folded, text.word_starts[pairs.new], text.word_lengths[pairs.new])
+        self._word_score[self.size : self.size + n] = self._said.add(
+            Said(row, pairs.number, 1.0 + idf, person, *new_runs)
+        )
+        per_word = 1.0 / np.maximum(1.0, distinct)
+        return {
+            "log_words": np.bincount(owner, minlength=n),
+            "unseen_words": unseen,
+            "unseen_share": unseen * per_word,
+            "idf_sum": idf_sum,
+            "idf_mean": idf_sum * per_word,
+            "idf_max": highest,
+            "rare_words": rare,
+            "repeats_previous": repeats * per_word,
+            **dict(zip(LEXICON, lexicon, strict=True)),
+        }
+
+    def _read_identifiers(self, text: Text, owner: NDArray[np.intp], field: NDArray[np.intp], n: int) -> Columns:
+        """Which identifiers are new, known, and taken in calls; and which earlier units had introduced them."""
+        spoken = field[text.identifiers.text] != NAME
+        hashes, place = text.identifiers.hashes[spoken], text.identifiers.text[spoken]
+        if not len(hashes):
+            none = np.zeros(n)
+            return dict.fromkeys(("identifiers_introduced", "identifiers_seen_before", "identifiers_in_calls"), none)
+        ids = self._identifiers.observe(hashes, owner[place] + self.size, field[place] == CALL)
+        again = ids.before > 0
+        self._credit("identifier", ids.first[again], ids.unit[again])
+        np.maximum.at(self._last_use[:, 0], ids.first[again], ids.unit[again] + 1)
+        taken = again & ids.called
+        if taken.any():
+            self._credit("call", ids.first[taken], ids.unit[taken])
+            np.maximum.at(self._last_use[:, 1], ids.first[taken], ids.unit[taken] + 1)
+            self._count("used", ids.first[taken & (ids.calls == 1)])
+            np.maximum.at(self._reuse[:, REUSE.index("one")], ids.first[taken], ids.calls[taken])
+        introduced, seen, called = _sums(ids.unit - self.size, np.array([~again, again, ids.called]), n)
+        return {"identifiers_introduced": introduced, "identifiers_seen_before": seen, "identifiers_in_calls": called}
+
+    def _count(self, name: str, introducer: NDArray[np.integer]) -> None:
+        np.add.at(self._reuse[:, REUSE.index(name)], introducer, 1.0)
+
+    def _credit(self, name: str, introducer: NDArray[np.int32], unit: NDArray[np.intp]) -> None:
+        """Counts, for each unit, the later units that use again what it introduced; each pair of them once."""
+        pair = np.sort(introducer.astype(np.int64) << 32 | unit)
+        first = np.ones(len(pair), np.bool_)
+        first[1:] = pair[1:] != pair[:-1]
+        self._count(name, pair[first] >> 32)
 
     def matrix(self, units: int | NDArray[np.intp] = 0) -> NDArray[np.float64]:
         """(rows, len(FEATURES)): features as of the newest unit, of the units from `units` on, or of these units."""
@@ -333,10 +335,10 @@ class Features:
         out = np.zeros((len(rows), len(FEATURES)))
         at = len(OWN)
         out[:, :at] = own
-        out[:, at : at + len(PREVIOUS)] = self._own[rows - 1][:, _columns(PREVIOUS)]
+        out[:, at : at + len(PREVIOUS)] = self._own[rows - 1][:, PREVIOUS_COLUMNS]
         out[rows == 0, at : at + len(PREVIOUS)] = 0.0
         at += len(PREVIOUS)
-        out[:, at : at + len(NEXT)] = self._own[np.minimum(rows + 1, n - 1)][:, _columns(NEXT)]
+        out[:, at : at + len(NEXT)] = self._own[np.minimum(rows + 1, n - 1)][:, NEXT_COLUMNS]
         out[rows == n - 1, at : at + len(NEXT)] = 0.0
         at += len(NEXT)
         age = n - 1 - rows
@@ -345,9 +347,10 @@ class Features:
         again = np.maximum(0.0, one - 1.0)
         introduced = np.expm1(own[:, COLUMN["identifiers_introduced"]])
         last, last_call = self._last_use[rows].T
+        characters, steps = (self._so_far[n] - self._so_far[rows + 1]).T
         since = (
             np.log1p(age),
-            np.log1p(self._characters_so_far[n - 1] - self._characters_so_far[rows]) if n else age,
+            np.log1p(characters),
             age > 0,
             np.log1p(words),
             np.log1p(units_again),
@@ -358,11 +361,10 @@ class Features:
             np.where(last > 0, np.log1p(n - last), NEVER),
             np.where(last_call > 0, np.log1p(n - last_call), NEVER),
             np.log1p(again),
-            again / np.maximum(1.0, self._steps_so_far[n - 1] - self._steps_so_far[rows]) if n else age,
+            again / np.maximum(1.0, steps),
             np.log1p(np.maximum(0.0, introduced - used)),
         )
-        for offset, column in enumerate(since):
-            out[:, at + offset] = column
+        out[:, at:] = np.array(since, np.float64).T
         return out
 
     def words(self, salt: int = 0, scripts: Collection[str] = SCRIPTS) -> csr_matrix:
@@ -385,10 +387,36 @@ class Features:
         return self._word_score[: self.size]
 
     def _grow(self, size: int) -> None:
-        if size > len(self._own):
+        if size >= len(self._own):
             room = max(size, 2 * len(self._own))
-            for name in ("_own", "_word_score", "_characters_so_far", "_steps_so_far", "_reuse", "_last_use"):
+            for name in ("_own", "_word_score", "_so_far", "_reuse", "_last_use"):
                 old = getattr(self, name)
-                new = np.zeros((room, *old.shape[1:]), old.dtype)
+                new = np.zeros((room + 1, *old.shape[1:]), old.dtype)
                 new[: len(old)] = old
                 setattr(self, name, new)
+
+
+def _count_characters(text: Text, owner: NDArray[np.intp], field: NDArray[np.intp]) -> Columns:
+    """How long each unit is, in all, in calls and in results; and what kinds of characters it holds."""
+    length = text.characters
+    told = np.column_stack([text.counts, length, length * (field == CALL), length * (field == RESULT)])
+    opens = np.ones(len(owner), np.bool_)
+    opens[1:] = owner[1:] != owner[:-1]
+    sums = np.add.reduceat(told, np.flatnonzero(opens), axis=0).T
+    count = dict(zip((*COUNTS, "characters", "log_call_characters", "log_result_characters"), sums, strict=True))
+    per_character = 1.0 / np.maximum(1, count["characters"])
+    return count | {
+        "log_characters": count["characters"],
+        "digit_share": count["digits"] * per_character,
+        "capital_share": count["capitals"] * per_character,
+        "mark_share": count["marks"] * per_character,
+        "question": np.minimum(count["questions"], 3),
+        "exclamation": np.minimum(count["exclamations"], 3),
+    }
+
+
+def _sums(rows: NDArray[np.intp], columns: NDArray[Any], n: int) -> NDArray[Any]:
+    """(columns, n): each column, one value an entry, summed by row."""
+    count = len(columns)
+    index = rows + n * np.arange(count)[:, np.newaxis]
+    return np.bincount(index.ravel(), columns.ravel(), count * n).reshape(count, n)

@@ -22,7 +22,9 @@ __all__ = ["COUNTS", "Text", "Tokens", "hash_word", "mix", "scan"]
 LETTER, UPPER, DIGIT, UNDERSCORE, UNSPACED, JOINER, QUESTION, EXCLAMATION, MARK = range(1, 10)
 COUNTS = ("digits", "capitals", "unspaced", "questions", "exclamations", "marks", "numbers", "names")
 """What is counted in a text: characters of six kinds, words of digits only, and capitalised words in a sentence."""
-COUNTED = (DIGIT, UPPER, UNSPACED, QUESTION, EXCLAMATION, MARK)
+NUMBER, PROPER_NAME = 0, 1
+KINDS = MARK + 1
+COUNTED = [DIGIT, UPPER, UNSPACED, QUESTION, EXCLAMATION, MARK, NUMBER, PROPER_NAME]
 
 BASE = 0x9E3779B97F4A7C15
 BASE_INVERSE = pow(BASE, -1, 1 << 64)
@@ -143,36 +145,38 @@ def _scan_block(pieces: Sequence[str]) -> Text:
     lengths = np.fromiter(map(len, pieces), np.intp, len(pieces))
     ends = np.cumsum(lengths + 1) + 1
     classes, folded = _look_up(codes)
-    rare = np.flatnonzero(classes > LETTER)
-    kinds = classes[rare]
-    places = {kind: rare[kinds == kind] for kind in (*COUNTED, UNDERSCORE, JOINER)}
+    marked = np.flatnonzero(classes > LETTER)
+    kinds = classes[marked]
+    digits, capitals = marked[kinds == DIGIT], marked[kinds == UPPER]
 
     spaced = classes - np.uint8(1) < np.uint8(UNDERSCORE)
     starts, stops = _runs(spaced)
-    id_starts, id_stops = _identifiers(starts, stops, classes, places)
-    capital = places[UPPER][~spaced[places[UPPER] - 1]]
-    numbers = starts[_holding(places[DIGIT], starts, stops) == stops - starts]
-    if len(places[UNSPACED]):
+    numbers = starts[_holding(digits, starts, stops) == stops - starts]
+    id_starts, id_stops = _identifiers(starts, stops, classes, marked, kinds)
+    if (kinds == UNSPACED).any():
         starts, stops = _with_pairs(starts, stops, classes == UNSPACED)
 
     powers, inverses = _powers(1 << len(codes).bit_length())
     sums = np.zeros(len(codes) + 1, np.uint64)
     np.cumsum(folded * powers[: len(codes)], out=sums[1:])
-
-    def tokens(starts: NDArray[np.intp], stops: NDArray[np.intp]) -> Tokens:
-        hashes = mix((sums[stops] - sums[starts]) * inverses[starts])
-        return Tokens(hashes, np.repeat(np.arange(len(pieces)), _per_text(starts, ends)))
-
-    before = capital - 2
-    in_sentence = (codes[capital - 1] == ord(" ")) & (
-        (classes[before] - np.uint8(1) < np.uint8(UNSPACED)) | (codes[before] == ord(","))
+    word_hashes, id_hashes = (
+        mix((sums[stops] - sums[starts]) * inverses[starts])
+        for starts, stops in ((starts, stops), (id_starts, id_stops))
     )
-    counted = (*(places[kind] for kind in COUNTED), numbers, capital[in_sentence])
+
+    names = capitals[~spaced[capitals - 1] & (codes[capitals - 1] == ord(" "))]
+    before = names - 2
+    names = names[(classes[before] - np.uint8(1) < np.uint8(UNSPACED)) | (codes[before] == ord(","))]
+    counted = ((marked, kinds), (numbers, NUMBER), (names, PROPER_NAME))
+    counts = np.zeros((len(pieces), KINDS), np.int64)
+    for positions, kind in counted:
+        index = _text_of(positions, ends) * KINDS + kind
+        counts += np.bincount(index, minlength=counts.size).reshape(counts.shape)
     return Text(
-        tokens(starts, stops),
-        tokens(id_starts, id_stops),
+        Tokens(word_hashes, _text_of(starts, ends)),
+        Tokens(id_hashes, _text_of(id_starts, ends)),
         lengths,
-        np.column_stack([_per_text(at, ends) for at in counted]),
+        counts[:, COUNTED],
         folded,
         starts,
         stops - starts,
@@ -186,28 +190,37 @@ def _runs(mask: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _identifiers(
-    starts: NDArray[np.intp], stops: NDArray[np.intp], classes: NDArray[np.uint8], places: dict[int, NDArray[np.intp]]
+    starts: NDArray[np.intp],
+    stops: NDArray[np.intp],
+    classes: NDArray[np.uint8],
+    marked: NDArray[np.intp],
+    kinds: NDArray[np.uint8],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Starts and stops of what looks like a code; it runs on over a dash, dot, slash, colon or at sign within it."""
-    joiner = places[JOINER]
-    letters = [classes[joiner + side] - np.uint8(1) < np.uint8(UNDERSCORE) for side in (-1, 1)]
-    joined = np.searchsorted(starts, joiner[letters[0] & letters[1]] + 1)
-    starts, stops = np.delete(starts, joined), np.delete(stops, joined - 1)
+    joiner = marked[kinds == JOINER]
+    within = (classes[joiner - 1] - np.uint8(1) < np.uint8(UNDERSCORE)) & (
+        classes[joiner + 1] - np.uint8(1) < np.uint8(UNDERSCORE)
+    )
+    joined = np.searchsorted(starts, joiner[within] + 1)
+    first, last = np.ones(len(starts), np.bool_), np.ones(len(starts), np.bool_)
+    first[joined], last[joined - 1] = False, False
+    starts, stops = starts[first], stops[last]
     length = stops - starts
-    code_like = _holding(places[DIGIT], starts, stops) + _holding(places[UNDERSCORE], starts, stops) > 0
+    code_like = _holding(marked[(kinds == DIGIT) | (kinds == UNDERSCORE)], starts, stops) > 0
     code_like &= length >= 4
     loud = np.flatnonzero((length >= 5) & (classes[starts] == UPPER) & (classes[stops - 1] == UPPER))
-    code_like[loud] |= _holding(places[UPPER], starts[loud], stops[loud]) == length[loud]
+    if len(loud):
+        code_like[loud] |= _holding(marked[kinds == UPPER], starts[loud], stops[loud]) == length[loud]
     found = np.flatnonzero(code_like)
     return starts[found], stops[found]
 
 
 def _holding(positions: NDArray[np.intp], starts: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.intp]:
     """How many of the positions each span holds."""
-    span = np.searchsorted(starts, positions, side="right") - 1
-    inside = span >= 0
-    inside[inside] = positions[inside] < stops[span[inside]]
-    return np.bincount(span[inside], minlength=len(starts))
+    span = np.searchsorted(starts, positions, side="right")
+    # Those before the first span fall to a span before it that ends nowhere.
+    inside = positions < np.concatenate([[0], stops])[span]
+    return np.bincount(span[inside], minlength=len(starts) + 1)[1:]
 
 
 def _with_pairs(
@@ -221,11 +234,11 @@ def _with_pairs(
     return starts[order], stops[order]
 
 
-def _per_text(positions: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.intp]:
-    """How many of the ascending positions fall into each text."""
+def _text_of(positions: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Into which text each of the ascending positions falls."""
     below = np.searchsorted(positions, ends)
     below[1:] -= below[:-1].copy()
-    return below
+    return np.repeat(np.arange(len(ends)), below)
 
 
 def _join(parts: Sequence[tuple[int, Tokens]]) -> Tokens:

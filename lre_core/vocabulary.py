@@ -52,10 +52,8 @@ class Vocabulary:
         # The first batch of tokens, while it is the only one: a history read at once looks none up again.
         self._unlisted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.size = 0
-        self._units = np.zeros(256, np.int32)
-        self._first = np.zeros(256, np.int32)
-        self._last = np.zeros(256, np.int32)
-        self._calls = np.zeros(256, np.int32)
+        # A column a token: how many units hold it, the first of them and the last, how many took it in a call.
+        self._state = np.zeros((4, 256), np.int32)
 
     def observe(
         self, hashes: NDArray[np.uint64], unit: NDArray[np.intp], in_call: NDArray[np.bool_] | None = None
@@ -77,23 +75,23 @@ class Vocabulary:
         opens_pair = opens_token.copy()
         opens_pair[1:] |= holder[1:] != holder[:-1]
         start = np.flatnonzero(opens_pair)
-        token, holder, opens = token[start], holder[start], opens_token[start]
-        first_pair = np.flatnonzero(opens)
-        run = np.diff(first_pair, append=len(token))
+        token, holder = token[start], holder[start]
+        first_pair = np.flatnonzero(opens_token[start])
+        stop = np.empty_like(first_pair)
+        stop[:-1], stop[-1:] = first_pair[1:], len(token)
+        run = stop - first_pair
 
         known = self.size
         number = self._number(token[first_pair])
-        seen = self._units[number]
+        seen, introduced, last, called_before = self._state[:, number]
+        new = seen == 0
+        introduced = np.where(new, holder[first_pair], introduced)
         # A token's pairs stand in a row, units ascending: the rank counts the batch's own earlier units.
-        before = np.repeat(seen - first_pair, run) + np.arange(len(token))
-        self._first[number] = np.where(seen > 0, self._first[number], holder[first_pair])
-        first = np.repeat(self._first[number], run)
+        of_pair = np.repeat(np.arange(len(number)), run)
+        before = (seen - first_pair)[of_pair] + np.arange(len(token))
         previous = np.empty(len(token), np.intp)
         previous[1:] = holder[:-1]
-        previous[first_pair] = np.where(seen > 0, self._last[number], -1)
-        last_pair = first_pair + run - 1
-        self._units[number] = seen + run
-        self._last[number] = holder[last_pair]
+        previous[first_pair] = np.where(new, -1, last)
 
         called = np.zeros(0, np.bool_)
         calls = np.zeros(0, np.int32)
@@ -102,11 +100,20 @@ class Vocabulary:
             # How many units up to and with each pair's take the token in a call, after the unit that introduced it.
             later = called & (before > 0)
             total = np.cumsum(later)
-            earlier = self._calls[number] - (total - later)[first_pair]
-            calls = np.repeat(earlier, run) + total
-            self._calls[number] = calls[last_pair]
-        new = at[start[first_pair[number >= known]]]
-        return Pairs(token, np.repeat(number, run), new, holder, before, first, previous, called, calls)
+            calls = (called_before - (total - later)[first_pair])[of_pair] + total
+            called_before = calls[stop - 1]
+        self._state[:, number] = seen + run, introduced, holder[stop - 1], called_before
+        return Pairs(
+            token,
+            number[of_pair],
+            at[start[first_pair[number >= known]]],
+            holder,
+            before,
+            introduced[of_pair],
+            previous,
+            called,
+            calls,
+        )
 
     def _number(self, distinct: NDArray[np.uint64]) -> NDArray[np.intp]:
         """The number of each of these tokens, which differ; those unknown so far get the next ones in order."""
@@ -123,9 +130,6 @@ class Vocabulary:
         return number
 
     def _grow(self, size: int) -> None:
-        if size > len(self._units):
-            room = 2 * size - len(self._units)
-            self._units, self._first, self._last, self._calls = (
-                np.concatenate([old, np.zeros(room, old.dtype)])
-                for old in (self._units, self._first, self._last, self._calls)
-            )
+        room = 2 * size - self._state.shape[1]
+        if room > size:
+            self._state = np.concatenate([self._state, np.zeros((4, room), np.int32)], axis=1)

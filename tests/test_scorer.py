@@ -135,10 +135,12 @@ def test_explain_adds_up_to_the_log_odds_less_the_bias(history: list[Chat]) -> N
 
 def test_words_of_a_script_that_was_not_learned_from_add_nothing(fitted: Scorer) -> None:
     assert set(fitted.scripts) == {"latin", "kana", "han"}
-    latin, kana, both = replace(fitted, scripts=("latin",)).explain([human("Mara paid"), human("まらがはらった"), human("Mara まらがはらった")])
-    assert "words" in latin
+    explain = replace(fitted, scripts=("latin",)).explain
+    latin, kana, both = (
+        explain([human(text)])[0] for text in ("Mara paid", "まらがはらった", "Mara まらがはらった paid")
+    )
     assert "words" not in kana
-    assert 0 < abs(both["words"]) < abs(latin["words"])
+    assert 0 < both["words"] / latin["words"] < 1
 
 
 def test_no_single_feature_decides_however_far_from_training_a_history_lies() -> None:
