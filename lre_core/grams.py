@@ -94,7 +94,9 @@ class WordScores:
     """
 
     def __init__(self, weights: NDArray[np.float64], salt: int, scripts: Collection[str]) -> None:
-        self._weights, self._salt, self._scripts = weights, salt, scripts
+        # A run's place says its bucket and, in the lowest bit, its sign.
+        self._signed = np.column_stack([-weights, weights]).ravel()
+        self._salt, self._scripts = salt, scripts
         self._size = 0
         self._sums = np.zeros((VOICES, 256))
         self._counts = np.zeros(256)
@@ -106,8 +108,9 @@ class WordScores:
         self._counts[new] = said.lengths
         if len(said.lengths):
             opens = np.cumsum(said.lengths) - said.lengths
-            for voice, (bucket, sign) in enumerate(_buckets(said.runs, self._salt, self._scripts)):
-                self._sums[voice, new] = np.add.reduceat(self._weights[bucket] * sign, opens)
+            known = _known(said.runs, self._scripts)
+            for voice, place in enumerate(_places(said.runs, self._salt)):
+                self._sums[voice, new] = np.add.reduceat(self._signed.take(place) * known, opens)
         units = len(said.person)
         at = said.word + self._sums.shape[1] * said.voice[said.unit]
         total = np.bincount(said.unit, self._sums.ravel().take(at) * said.weight, units)
@@ -154,8 +157,10 @@ class WordRows:
         run_of = np.repeat(np.arange(len(lengths)), lengths)
         shape = (len(voice), len(lengths))
         rows = csr_matrix((len(voice), WORD_BUCKETS))
-        for speaker, (bucket, sign) in enumerate(_buckets(every_run, salt, scripts)):
-            words = csr_matrix((sign, (run_of, bucket)), shape=(len(lengths), WORD_BUCKETS))
+        known = _known(every_run, scripts)
+        for speaker, place in enumerate(_places(every_run, salt)):
+            sign = known * (2.0 * (place & 1) - 1.0)
+            words = csr_matrix((sign, (run_of, place >> 1)), shape=(len(lengths), WORD_BUCKETS))
             theirs = voice[unit] == speaker
             rows += csr_matrix((weight[theirs], (unit[theirs], word[theirs])), shape=shape) @ words
         count = np.bincount(unit, lengths[word] * weight, len(voice))
@@ -167,13 +172,13 @@ def _script(runs: NDArray[np.uint64]) -> NDArray[np.intp]:
     return script_of((runs >> np.uint64(16) & np.uint64(0xFFFF)).astype(np.intp))
 
 
-def _buckets(
-    runs: NDArray[np.uint64], salt: int, scripts: Collection[str]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-    """Where each run goes, and its sign there, 0 for one of another script; both a voice."""
-    known = np.array([name in scripts for name in SCRIPTS])[_script(runs)]
+def _known(runs: NDArray[np.uint64], scripts: Collection[str]) -> NDArray[np.bool_]:
+    """Whether each run is of one of these scripts."""
+    return np.array([name in scripts for name in SCRIPTS]).take(_script(runs))
+
+
+def _places(runs: NDArray[np.uint64], salt: int) -> Iterator[NDArray[np.intp]]:
+    """Where each run goes when a person says it, and when others do: twice its bucket, and one more for a plus."""
     hashes = mix(runs ^ np.uint64(salt * SPREAD % (1 << 64)))
     for voice in range(VOICES):
-        bits = hashes >> np.uint64(32 * voice)
-        sign = np.where(bits & np.uint64(1), 1.0, -1.0) * known
-        yield (bits >> np.uint64(1)).astype(np.intp) % WORD_BUCKETS, sign
+        yield (hashes >> np.uint64(32 * voice)).astype(np.intp) & (2 * WORD_BUCKETS - 1)
