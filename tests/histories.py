@@ -130,7 +130,7 @@ def unpaired(calls: list[str | None], answers: list[str | None]) -> tuple[list[s
     """The calls and answers left over when as many are paired as can be: by id where both have one."""
     calls, answers = list(calls), list(answers)
     rules: list[Callable[[str | None, str | None], bool]] = [
-        lambda call, answer: answer is not None and call == answer,
+        lambda call, answer: call == answer,
         lambda call, answer: answer is not None and call is None,
         lambda call, answer: answer is None,
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +177,10 @@ def test_a_scorer_trained_again_under_the_same_name_is_read_again(tmp_path: Path
     path = tmp_path / "scorer.json"
     store = Store([message for n in range(40) for message in turn(n)])
     shown = []
-    for at, name in enumerate(("assistant", "agent")):
-        Scorer.from_pretrained(name).save(path)
+    first = Scorer.from_pretrained("assistant")
+    for at, scorer in enumerate((first, replace(first, weights=-first.weights))):
+        scorer.save(path)
         os.utime(path, ns=(at, at))
         shown.append(texts(LREChatMessageHistory(store, max_tokens=BUDGET, scorer=str(path)).messages))
-        assert shown[-1] == texts(LREChatMessageHistory(store, max_tokens=BUDGET, scorer=name).messages)
+        assert shown[-1] == texts(LREChatMessageHistory(store, max_tokens=BUDGET, scorer=scorer).messages)
     assert shown[0] != shown[1]

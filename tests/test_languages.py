@@ -79,4 +79,4 @@ def test_bundled_scorers_rank_the_same_chat_alike_in_both(scorer: str) -> None:
     alike = [
         spearmanr(*(rate(chat(seed, language)[0]) for language in (ENGLISH, JAPANESE))).statistic for seed in range(12)
     ]
-    assert np.mean(alike) > 0.7
+    assert np.mean(alike) > 0.4
