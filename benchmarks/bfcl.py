@@ -35,10 +35,6 @@ MISSING = "the benchmark is not installed: pip install --no-deps bfcl-eval==2026
 app = typer.Typer(add_completion=False)
 
 
-MAIN_SERVICES = ("GorillaFileSystem", "TradingBot", "TravelAPI", "VehicleControlAPI")
-"""Every task is about one of these; some use a second service beside it."""
-
-
 class Variant(StrEnum):
     """The two sets of multi-turn tasks whose calls can all be made."""
 
@@ -59,11 +55,6 @@ class Task(NamedTuple):
 
     scenario: dict[str, Any]
     calls: list[list[str]]
-
-
-def service(history: Mapping[str, Any]) -> str:
-    """The main service of a history: tasks of one service resemble each other."""
-    return next(name for name in MAIN_SERVICES if name in history["classes"])
 
 
 def parse_call(source: str) -> Call:

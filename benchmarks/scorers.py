@@ -42,7 +42,6 @@ Logistic regression over $features statistics and hashed words; weights as JSON,
 | trained on | $sources |
 | labels | $rule |
 | cases | $cases histories cut at their moments of decision, $units units, $needed of them needed |
-| regularisation | chosen on held-out $unit_of_choice |
 | training set | SHA-256 `$digest` |
 | rebuilt by | `python -m benchmarks.scorers --data FOLDER` |
 
@@ -73,14 +72,12 @@ class Recipe:
     sources: str
     rule: str
     unit_of_folds: str
-    unit_of_choice: str
     limits: str
     licence: str
     keep_recent: int
     histories: list[list[ChatMessage]]
     labels: list[NDArray[np.int64]]
     groups: list[object]
-    families: list[object]
 
 
 def main(
@@ -90,14 +87,8 @@ def main(
     """Rebuild the bundled scorers and their model cards."""
     console = Console(stderr=True)
     for recipe in (agent(data), assistant(data)):
-        scorer = Scorer.fit(recipe.histories, recipe.labels, groups=recipe.families)
-        result = compare(
-            recipe.histories,
-            recipe.labels,
-            groups=recipe.groups,
-            families=recipe.families,
-            keep_recent=recipe.keep_recent,
-        )
+        scorer = Scorer.fit(recipe.histories, recipe.labels, groups=recipe.groups)
+        result = compare(recipe.histories, recipe.labels, groups=recipe.groups, keep_recent=recipe.keep_recent)
         scorer.save(out / f"{recipe.name}.json")
         (out / f"{recipe.name}.md").write_text(card(recipe, scorer, result), encoding="utf-8")
         console.print(f"{recipe.name}: {len(scorer.to_json())} bytes, AUC {result.auc['lre']}; {result.verdict()}")
@@ -105,12 +96,12 @@ def main(
 
 def agent(data: Path) -> Recipe:
     """Tool-calling agents: airline customer service, a benchmark's eight services, and generated families."""
-    runs = [("tau-airline", f"tau-{row['task']}", row["messages"]) for row in lines(data / "tau-airline.jsonl.gz")]
+    runs = [(f"tau-{row['task']}", row["messages"]) for row in lines(data / "tau-airline.jsonl.gz")]
     for variant in bfcl.Variant:
-        runs += [(bfcl.service(row), row["task"], row["messages"]) for row in bfcl.histories(variant)]
+        runs += [(row["task"], row["messages"]) for row in bfcl.histories(variant)]
     for family in families.FAMILIES:
-        runs += [(family, row["task"], row["messages"]) for row in families.histories(family)]
-    cases = [(family, task, *moment) for family, task, messages in runs for moment in moments(messages)]
+        runs += [(row["task"], row["messages"]) for row in families.histories(family)]
+    cases = [(task, prefix, labels) for task, messages in runs for prefix, labels in moments(messages)]
     return Recipe(
         name="agent",
         purpose="agents that call tools",
@@ -118,16 +109,13 @@ def agent(data: Path) -> Recipe:
         "variants), generated operations, coding and browsing runs (`benchmarks/families.py`, 40 each)",
         rule="`lre_core.labels.moments`: the unit introduced an identifier that a call after the cut takes",
         unit_of_folds="task",
-        unit_of_choice="families of agents (tau-airline, four BFCL services, each generated one)",
         limits="Facts that are no identifiers (a preference, a decision in words) are not in its labels. Runs shorter "
-        "than about ten steps leave it little to learn from, and their needed unit is often simply the last result. "
-        "How it ranks agents of families left out of training: `python -m benchmarks.transfer --data FOLDER`.",
+        "than about ten steps leave it little to learn from, and their needed unit is often simply the last result.",
         licence="tau-bench: MIT, Sierra. BFCL: Apache-2.0, UC Berkeley. Generated runs: this project's, MIT.",
         keep_recent=5,
-        histories=[prefix for *_, prefix, _ in cases],
-        labels=[labels for *_, labels in cases],
-        groups=[task for _, task, *_ in cases],
-        families=[family for family, *_ in cases],
+        histories=[prefix for _, prefix, _ in cases],
+        labels=[labels for _, _, labels in cases],
+        groups=[task for task, _, _ in cases],
     )
 
 
@@ -140,7 +128,6 @@ def assistant(data: Path) -> Recipe:
         sources="BEAM, 20 chats of 128k tokens with 400 probing questions",
         rule="the unit holds a message that the dataset names as the source of a probing question's answer",
         unit_of_folds="chat",
-        unit_of_choice="chats",
         limits="Twenty chats, written by a language model from outlines: the interval is wide. It ranks talk between "
         "two people no better than chance; train on your own logs for that. Early turns carry most of the evidence "
         "in these chats, and it has learned so.",
@@ -149,7 +136,6 @@ def assistant(data: Path) -> Recipe:
         histories=[row["messages"] for row in rows],
         labels=[evidence(row) for row in rows],
         groups=[row["id"] for row in rows],
-        families=[row["id"] for row in rows],
     )
 
 
@@ -172,7 +158,7 @@ def card(recipe: Recipe, scorer: Scorer, result: Comparison) -> str:
     return CARD.substitute(
         {
             key: getattr(recipe, key)
-            for key in ("name", "purpose", "sources", "rule", "unit_of_folds", "unit_of_choice", "limits", "licence")
+            for key in ("name", "purpose", "sources", "rule", "unit_of_folds", "limits", "licence")
         },
         features=len(scorer.weights),
         size=len(scorer.to_json()),

@@ -6,7 +6,7 @@
 FOLDER holds `tau-airline.jsonl.gz`; the other families are executed runs of the installed BFCL benchmark and generated
 ones. Every run is cut at its moments of decision; ranked are the units older than the recent window, which are the
 ones a scorer is asked about. Nothing is chosen by what is tested on. The last rows train on all families but the one
-tested on, and choose the regularisation family by family, as the bundled `agent` scorer does with all of them.
+tested on, as the bundled `agent` scorer is trained on all.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ app = typer.Typer(add_completion=False)
 
 
 class Cases(NamedTuple):
-    """Runs of a family cut at their moments of decision: histories, labels, and the task and family of each."""
+    """Runs of a family cut at their moments of decision: histories, labels, and the task of each."""
 
     histories: list[Any]
     labels: list[Any]
     tasks: list[str]
-    families: list[str]
 
 
 class Row(NamedTuple):
@@ -49,37 +48,36 @@ class Row(NamedTuple):
     result: Comparison
 
 
-def cut(runs: Iterable[dict[str, Any]], family: str | None = None) -> Cases:
-    """The moments of decision of runs with `task` and `messages`; those of BFCL are of the family of their service."""
-    cases = Cases([], [], [], [])
+def cut(runs: Iterable[dict[str, Any]]) -> Cases:
+    """The moments of decision of runs with `task` and `messages`."""
+    cases = Cases([], [], [])
     for run in runs:
         for prefix, labels in moments(run["messages"]):
             cases.histories.append(prefix)
             cases.labels.append(labels)
             cases.tasks.append(str(run["task"]))
-            cases.families.append(family or bfcl.service(run))
     return cases
 
 
 def all_families(data: Path) -> dict[str, Cases]:
     """Every family there is, by name."""
-    found = {"tau-airline": cut(lines(data / "tau-airline.jsonl.gz"), "tau-airline")}
+    found = {"tau-airline": cut(lines(data / "tau-airline.jsonl.gz"))}
     found["bfcl long-context"] = cut(bfcl.histories(bfcl.Variant.LONG_CONTEXT))
-    for family in families.FAMILIES:
-        found[family] = cut(families.histories(family), family)
-    return found
+    return found | {family: cut(families.histories(family)) for family in families.FAMILIES}
 
 
-def measure(found: dict[str, Cases], console: Console) -> list[Row]:
+def measure(families: dict[str, Cases], console: Console) -> list[Row]:
     """Trains on each family, and on all but one, and tests on what is left."""
     rows = []
-    trained = [(name, [name]) for name in found]
-    trained += [(f"all but {name}", [other for other in found if other != name]) for name in found]
+    trained = [(name, [name]) for name in families]
+    trained += [(f"all but {name}", [other for other in families if other != name]) for name in families]
     for title, names in track(trained, "Training", console=console, transient=True, disable=not console.is_terminal):
-        train = Cases(*([one for name in names for one in getattr(found[name], field)] for field in Cases._fields))
-        scorer = Scorer.fit(train.histories, train.labels, groups=train.families if names[1:] else train.tasks)
-        for other in (name for name in found if name not in names):
-            tests = found[other]
+        histories, labels, tasks = (
+            [one for name in names for one in getattr(families[name], field)] for field in Cases._fields
+        )
+        scorer = Scorer.fit(histories, labels, groups=tasks)
+        for other in (name for name in families if name not in names):
+            tests = families[other]
             result = rank(scorer.score, tests.histories, tests.labels, groups=tests.tasks, keep_recent=KEEP_RECENT)
             rows.append(Row(title, other, result))
     return rows

@@ -105,8 +105,7 @@ class Scorer:
             labels: for each history one 0 or 1 a unit: is it needed by what comes after the last message given?
             groups: for each history, what it belongs to (several moments of one run share a group), so that
                 cross-validation never tests on a run it has trained on. By default consecutive histories of which
-                one begins with the same messages as the next are a group. A scorer that is to serve applications
-                it has never seen is given whole applications as groups: then it leans on what carries over.
+                one begins with the same messages as the next are a group.
 
         Raises:
             TrainingError: no history, or labels all alike, or their number does not fit the units.

@@ -255,7 +255,6 @@ def compare(
     labels: Sequence[ArrayLike],
     *,
     groups: Sequence[object] | None = None,
-    families: Sequence[object] | None = None,
     keep_recent: int = 0,
     folds: int = 5,
 ) -> Comparison:
@@ -268,7 +267,6 @@ def compare(
         histories: the histories, each cut at the moment its labels speak of.
         labels: for each history one 0 or 1 a unit.
         groups: for each history, what it belongs to; see `Scorer.fit`.
-        families: for each history, the groups that `fit` is given, where they are wider than those held out here.
         keep_recent: the last units, which never compete and so are not ranked.
         folds: parts the groups are cut into; each is held out once.
 
@@ -281,8 +279,7 @@ def compare(
         raise TrainingError("one history cannot be both trained and tested on; have 1, want at least 2")
     found: dict[object, list[dict[str, float]]] = {}
     for train, held in splits:
-        inner = [keys[i] if families is None else families[i] for i in train]
-        scorer = fit([histories[i] for i in train], [labels[i] for i in train], groups=inner)
+        scorer = fit([histories[i] for i in train], [labels[i] for i in train], groups=[keys[i] for i in train])
         for i in held:
             aucs = _aucs(scorer.score, histories[i], labels[i], keep_recent)
             if aucs is not None:
