@@ -41,7 +41,7 @@ app = typer.Typer(add_completion=False)
 
 
 class Row(NamedTuple):
-    """Milliseconds: the best of `REPEATS` passes over all histories; for one message the median, in a session the mean."""
+    """Milliseconds: of all histories the best of `REPEATS` passes, of one message the median, in a session the mean."""
 
     what: str
     units: int
