@@ -12,6 +12,7 @@ from llama_index.core.storage.chat_store.base_db import MessageStatus
 from llamaindex_lre.messages import copy_of
 from llamaindex_lre.sessions import Sessions
 from llamaindex_lre.settings import take_settings
+from llamaindex_lre.stored import StoredMessages
 from lre_core import Evictor
 
 __all__ = ["LREMemory"]
@@ -42,7 +43,7 @@ class LREMemory(Memory):
 
     _sessions: Sessions = PrivateAttr(default_factory=Sessions)
     _states: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
-    _read: list[ChatMessage] = PrivateAttr(default_factory=list)
+    _stored: StoredMessages = PrivateAttr(default_factory=StoredMessages)
 
     def model_post_init(self, context: object) -> None:
         """Refuses wrong settings at once rather than in the first turn."""
@@ -77,14 +78,18 @@ class LREMemory(Memory):
             input: the message about to be answered; for the memory blocks. Eviction does not look at it.
             **block_kwargs: for the memory blocks.
         """
-        history = await self._history()
+        history = await self._stored.read(self.sql_store, self.session_id)
         with self._sessions.lock:
             evictor = self._evictor()
             reserved = self.token_limit - int(self.token_limit * self.chat_history_token_ratio)
             view = self._sessions.view(evictor, history, reserved if self.memory_blocks else 0, self._states)
-            shown = _Shown([copy_of(message) for message in view.messages])
-        # The same memory over what is in view: blocks, their priorities and their place in the prompt are its own.
-        memory = self.model_copy(update={"sql_store": shown})
+            shown = [copy_of(message) for message in view.messages]
+        if not self.memory_blocks:
+            return shown
+        # The same memory over what is in view: blocks, their priorities and their place in the prompt are its own. It
+        # asks for the tokens of all that is in view on every turn; the evictor has counted most of it.
+        counted = {"sql_store": _Shown(shown), "tokenizer_fn": lambda text: range(evictor.count(text))}
+        memory = self.model_copy(update=counted)
         return await super(LREMemory, memory).aget(input, **block_kwargs)
 
     async def aset(self, messages: list[ChatMessage]) -> None:
@@ -97,23 +102,8 @@ class LREMemory(Memory):
         await super().areset(status)
         self._forget()
 
-    async def _history(self) -> list[ChatMessage]:
-        """All messages of the session, oldest first. Only what was not there before is read."""
-        known = self._read
-        if known:
-            *_, last = known
-            new = await self._stored(offset=len(known) - 1)
-            history = [*known, *new[1:]] if new and new[0] == last else await self._stored()
-        else:
-            history = await self._stored()
-        self._read = history
-        return history
-
-    async def _stored(self, offset: int | None = None) -> list[ChatMessage]:
-        return await self.sql_store.get_messages(self.session_id, status=None, offset=offset)
-
     def _forget(self) -> None:
-        self._read = []
+        self._stored.forget()
         self._states.clear()
 
     def _evictor(self) -> Evictor:

@@ -25,7 +25,7 @@ __all__ = ["copy_of", "to_message"]
 
 MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 
-CONTAINERS = (BaseModel, dict, list)
+PLAIN = (str, bytes, int, float, type(None))
 
 T = TypeVar("T")
 
@@ -53,10 +53,11 @@ def copy_of(value: T) -> T:
     """A copy of a message down to its last list and dict. What cannot be copied, such as an open file, is shared."""
     if isinstance(value, BaseModel):
         copied = value.__copy__()
-        for name, field in value.__dict__.items():
-            # Nearly all are text: a call for each would cost more than the copies do.
-            if isinstance(field, CONTAINERS):
-                copied.__dict__[name] = copy_of(field)
+        fields = copied.__dict__
+        for name, field in fields.items():
+            # Most are text: a call for each, or asking pydantic what it is, would cost more than the copies do.
+            if not isinstance(field, PLAIN):
+                fields[name] = copy_of(field)
         return copied
     if isinstance(value, dict):
         return cast(T, {key: copy_of(item) for key, item in value.items()})
