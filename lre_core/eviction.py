@@ -13,6 +13,7 @@ from lre_core.reading import Reading
 from lre_core.scorer import Scorer
 from lre_core.session import Session
 from lre_core.settings import BudgetScope, NoteMaker, Pin, Settings, check_callable, names, whole_number
+from lre_core.state import State
 from lre_core.tokens import MESSAGE_OVERHEAD, TokenCounter, counter, message_tokens, remembering
 from lre_core.view import Eviction, View
 
@@ -157,12 +158,28 @@ class Evictor:
 
         Args:
             state: of a session that is to go on; give it the same messages again. If they are not the same, a log
-                record says so and the view is chosen afresh.
+                record says so and the view is chosen afresh; `resumes` tells beforehand.
 
         Raises:
             InvalidSetting: the state is damaged, or none.
         """
         return Session(self, state)
+
+    def resumes(self, messages: Sequence[Any], state: Mapping[str, Any] | None) -> bool:
+        """Whether `view` and `session`, given these messages, go on from a state; if not, they choose afresh.
+
+        It reads the messages that the state was made from, and counts no token.
+
+        Args:
+            messages: the whole history, oldest first.
+            state: `View.state` or `Session.state`. None and `{}`, a session that has not begun, suit any history.
+
+        Raises:
+            InvalidMessage: a message that cannot be read.
+            InvalidSetting: the state is damaged, or none.
+        """
+        decided = State.from_json(state)
+        return decided.made_from(list(map(self._read, messages[: decided.messages])))
 
     def count(self, text: str) -> int:
         """Tokens of a text under this evictor's counter; a text lately seen is not counted again.
