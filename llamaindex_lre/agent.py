@@ -19,8 +19,9 @@ from llama_index.core.workflow import Context
 
 from llamaindex_lre.buffer import LREChatMemoryBuffer
 from llamaindex_lre.messages import to_message
+from llamaindex_lre.runs import Runs
 from llamaindex_lre.settings import evictor_of, take_settings
-from llamaindex_lre.steps import PartialContext, choose, read_step
+from llamaindex_lre.steps import PartialContext, read_step
 from lre_core import Evictor
 
 __all__ = ["LREFunctionAgent", "LREReActAgent"]
@@ -34,6 +35,7 @@ class _EvictingAgent(BaseWorkflowAgent):
 
     max_tokens: int | None = None
     _evictor: Evictor = PrivateAttr()
+    _runs: Runs = PrivateAttr(default_factory=Runs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         settings = take_settings(kwargs)
@@ -78,7 +80,7 @@ class LREFunctionAgent(_EvictingAgent, FunctionAgent):
         """Asks the model for its next step, with what is in view."""
         scratchpad: list[ChatMessage] = await ctx.store.get(self.scratchpad_key, default=[])
         reserved = sum(self._evictor.count(_definition(tool)) for tool in tools)
-        view = await choose(ctx, self.name, self._evictor, [*llm_input, *scratchpad], reserved)
+        view = await self._runs.choose(ctx, self.name, self._evictor, [*llm_input, *scratchpad], reserved)
         # A note of what was left out belongs to neither; it stays where it stands.
         remembered = set(map(id, llm_input))
         start = 1 + max((at for at, message in enumerate(view) if id(message) in remembered), default=-1)
@@ -113,7 +115,7 @@ class LREReActAgent(_EvictingAgent, ReActAgent):
         first = 1 if llm_input[0].role == "system" else 0
         header = self.formatter.format(tools, chat_history=[], current_reasoning=[])
         reserved = sum(self._evictor.message_cost(to_message(message), message) for message in header)
-        view = await choose(ctx, self.name, self._evictor, [*llm_input[first:], *reasoning], reserved)
+        view = await self._runs.choose(ctx, self.name, self._evictor, [*llm_input[first:], *reasoning], reserved)
         shown = [item for item in view if isinstance(item, BaseReasoningStep)]
         chat = [item for item in view if isinstance(item, ChatMessage)]
         partial = PartialContext(ctx, self.reasoning_key, reasoning, shown)
