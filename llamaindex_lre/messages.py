@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from llama_index.core.base.llms.types import (
@@ -19,9 +20,9 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.bridge.pydantic import BaseModel
 
-from lre_core import Message, ToolCall
+from lre_core import Message, Recalled, ToolCall
 
-__all__ = ["copy_of", "to_message"]
+__all__ = ["copies_of", "copy_of", "to_message"]
 
 MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 
@@ -64,6 +65,11 @@ def copy_of(value: T) -> T:
     if isinstance(value, list):
         return cast(T, [copy_of(item) for item in value])
     return value
+
+
+def copies_of(found: list[Recalled]) -> list[Recalled]:
+    """What was found, with copies of its messages."""
+    return [replace(unit, messages=[copy_of(message) for message in unit.messages]) for unit in found]
 
 
 def _content(blocks: list[Any]) -> str | list[dict[str, Any]] | None:
