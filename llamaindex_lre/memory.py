@@ -115,6 +115,11 @@ class LREMemory(Memory):
         session, _ = await self._at()
         return copies_of(await asyncio.to_thread(session.recall, query, k))
 
+    async def aput_messages(self, messages: list[ChatMessage]) -> None:
+        """Adds messages."""
+        if messages:  # for no messages the store would write a row of nothing, and fail (llama_index#23185)
+            await super().aput_messages(messages)
+
     async def aset(self, messages: list[ChatMessage]) -> None:
         """Replaces all messages."""
         await super().aset(messages)

@@ -1,7 +1,9 @@
 """`LREMemory` in the place of `Memory`: archived messages come back; queue, store and blocks are as they were."""
 
+import asyncio
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,8 @@ from llamaindex_histories import (
     unclosed,
     work,
 )
-from sqlalchemy import select
+from sqlalchemy import NullPool, select
+from sqlalchemy.ext.asyncio import create_async_engine
 from workflows.context.state_store import UnserializableKeyWarning
 
 import lre_core
@@ -312,6 +315,40 @@ def test_a_history_replaced_or_cut_is_chosen_from_anew(
     for n in (20, 21):
         assert buffer.get() == memory(**at(buffer.sql_store, buffer.session_id)).get()
         put(buffer, said(n + 1)[-2:])
+
+
+@pytest.mark.parametrize("together", ["put", "aput"])
+def test_messages_put_at_the_same_time_are_all_kept_each_speakers_in_order(together: str, tmp_path: Path) -> None:
+    # Each thread has a loop of its own, which its connections must not outlive.
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/chat.db", poolclass=NullPool)
+    where: dict[str, Any] = {"async_engine": engine, "session_id": "Mara"}
+    buffer = memory(**where)
+    buffer.get()
+    spoken = {speaker: [f"{speaker} says {n}" for n in range(8)] for speaker in "abcd"}
+
+    def speak(speaker: str) -> None:
+        for text in spoken[speaker]:
+            buffer.put(ChatMessage(role="user", content=text))
+            buffer.get()
+
+    async def aspeak(speaker: str) -> None:
+        for text in spoken[speaker]:
+            await buffer.aput(ChatMessage(role="user", content=text))
+            await buffer.aget()
+
+    async def all_speak() -> None:
+        await asyncio.gather(*map(aspeak, spoken))
+
+    if together == "aput":
+        asyncio_run(all_speak())
+    else:
+        with ThreadPoolExecutor(len(spoken)) as threads:
+            list(threads.map(speak, spoken))
+    kept = texts(buffer.get_all())
+    assert len(kept) == 32
+    for speaker, said_by_speaker in spoken.items():
+        assert [text for text in kept if str(text).startswith(speaker)] == said_by_speaker
+    assert buffer.get() == memory(**where).get()
 
 
 # Engines and agents
