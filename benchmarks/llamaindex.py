@@ -155,7 +155,7 @@ def shown(rows: list[Row]) -> Table:
 def main(
     sizes: Annotated[str, typer.Option(help="Messages already there, with commas.")] = "100,1000,5000",
     limit: Annotated[int, typer.Option(help="Tokens a prompt may take.")] = 2_048,
-    turns: Annotated[int, typer.Option(help="Turns timed.")] = 50,
+    turns: Annotated[int, typer.Option(help="Turns timed.")] = 100,
     bound: Annotated[int, typer.Option(help="Messages up to which ChatMemoryBuffer is run.")] = 1_000,
     out: Annotated[Path, typer.Option(help="Where to write the rows as JSON.", dir_okay=False)] = RESULTS,
 ) -> None:
