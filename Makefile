@@ -15,7 +15,7 @@ test: check
 
 # The adapters' tests on the oldest versions they support: tests/oldest.txt.
 test-oldest: .venv-oldest/ready
-	.venv-oldest/bin/pytest tests/test_langchain*.py tests/test_llamaindex*.py
+	.venv-oldest/bin/pytest tests/test_langchain*.py tests/test_llamaindex*.py tests/test_notebooks.py
 
 check: .venv/ready
 	$(BIN)/ruff format --check .

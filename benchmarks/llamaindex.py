@@ -1,23 +1,25 @@
 """What a turn costs in LlamaIndex's memories and in ours: the time of `get()`, in one run.
 
-    python -m benchmarks.llamaindex
-    python -m benchmarks.llamaindex --sizes 100,1000 --out llamaindex.json
+    make bench llamaindex
+    make bench llamaindex ARGS="--sizes 100,1000 --out llamaindex.json"
 
 A memory already holds so many messages (pseudo-English, 40 words on average), then a conversation goes on: the
-question is put, `get()` is timed, the answer is put. The first `get()`, which reads what is already there, has a column
-of its own. Each memory holds its messages where it does by default: `ChatMemoryBuffer` and `LREChatMemoryBuffer` in a
-`SimpleChatStore`, `Memory` and `LREMemory` in SQLite in memory, all but the newest archived.
+question is put, `get()` is timed, the answer is put; all memories take a turn before any takes the next. The first
+`get()`, which reads what is already there, has a column of its own. Each memory holds its messages where it does by
+default: `ChatMemoryBuffer` and `LREChatMemoryBuffer` in a `SimpleChatStore`, `Memory` and `LREMemory` in SQLite in
+memory, all but the newest archived. Times are the process's own, so that other work on the machine does not count.
 
 `ChatMemoryBuffer.get()` counts the rest of the history again for every message that it drops, so its time grows with
-the square of the history. Above `--bound` messages it is not run: its time is then that at the bound, scaled by the
-square, and the table says so with a ~.
+the square of the history. It is timed for three turns, and above `--bound` messages not at all: its time is then that
+at the bound, scaled by the square, and the table says so with a ~.
 """
 
 import json
+import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
@@ -36,6 +38,8 @@ from rich.table import Table
 from benchmarks.selection import texts
 from llamaindex_lre import LREChatMemoryBuffer, LREMemory
 
+RESULTS = Path(__file__).parent.parent / "results" / "llamaindex.json"
+SLOW, SLOW_TURNS = "ChatMemoryBuffer", 3
 QUEUE = 30
 """Messages that `Memory` has not archived when the conversation goes on."""
 
@@ -89,24 +93,30 @@ def conversation(n: int, seed: int = 0) -> list[ChatMessage]:
 
 
 def milliseconds(call: Callable[[], object]) -> float:
-    """Time of a call."""
-    start = time.perf_counter()
+    """The process's time for a call, its threads' included."""
+    start = time.process_time()
     call()
-    return (time.perf_counter() - start) * 1e3
+    return (time.process_time() - start) * 1e3
 
 
-def measure(name: str, size: int, limit: int, turns: int) -> Row:
-    """A conversation of so many turns on top of so many messages."""
-    make, kind = MEMORIES[name]
+def measure(names: Collection[str], size: int, limit: int, turns: int) -> dict[str, Row]:
+    """A conversation of so many turns on top of so many messages, with each of the memories."""
     messages = conversation(size + 2 * turns)
-    made = make(kind, limit, messages[:size])
-    first = milliseconds(made.get)
-    times = []
+    made = {name: MEMORIES[name][0](MEMORIES[name][1], limit, messages[:size]) for name in names}
+    first = {name: milliseconds(memory.get) for name, memory in made.items()}
+    times: dict[str, list[float]] = {name: [] for name in names}
     for question, answer in zip(messages[size::2], messages[size + 1 :: 2], strict=True):
-        made.put(question)
-        times.append(milliseconds(made.get))
-        made.put(answer)
-    return Row(name, size, first, statistics.median(times), max(times), len(made.get()), turns, False)
+        for name, memory in made.items():
+            if name != SLOW or len(times[name]) < SLOW_TURNS:
+                memory.put(question)
+                times[name].append(milliseconds(memory.get))
+                memory.put(answer)
+    return {
+        name: Row(
+            name, size, first[name], statistics.median(taken), max(taken), len(made[name].get()), len(taken), False
+        )
+        for name, taken in times.items()
+    }
 
 
 def scaled(row: Row, size: int) -> Row:
@@ -130,7 +140,7 @@ def shown(rows: list[Row]) -> Table:
     table.add_column("memory", no_wrap=True)
     for heading in ("n", "first", "get()", "slowest", "shown", "faster"):
         table.add_column(heading, justify="right", no_wrap=True)
-    original = {row.messages: row.get_ms for row in rows if row.memory == "ChatMemoryBuffer"}
+    original = {row.messages: row.get_ms for row in rows if row.memory == SLOW}
     for row in rows:
         mark = "~" if row.extrapolated else ""
         times = (
@@ -145,23 +155,21 @@ def shown(rows: list[Row]) -> Table:
 def main(
     sizes: Annotated[str, typer.Option(help="Messages already there, with commas.")] = "100,1000,5000",
     limit: Annotated[int, typer.Option(help="Tokens a prompt may take.")] = 2_048,
-    turns: Annotated[int, typer.Option(help="Turns timed; ChatMemoryBuffer is timed for three.")] = 50,
+    turns: Annotated[int, typer.Option(help="Turns timed.")] = 100,
     bound: Annotated[int, typer.Option(help="Messages up to which ChatMemoryBuffer is run.")] = 1_000,
-    out: Annotated[Path | None, typer.Option(help="Where to write the rows as JSON.", dir_okay=False)] = None,
+    out: Annotated[Path, typer.Option(help="Where to write the rows as JSON.", dir_okay=False)] = RESULTS,
 ) -> None:
     """Times `get()` of LlamaIndex's memories and of ours."""
     rows: list[Row] = []
     for size in map(int, sizes.split(",")):
-        for name in MEMORIES:
-            slow = name == "ChatMemoryBuffer"
-            known = [row for row in rows if row.memory == name]
-            if slow and size > bound and known:
-                rows.append(scaled(max(known, key=lambda row: row.messages * (not row.extrapolated)), size))
-            else:
-                rows.append(measure(name, size, limit, min(turns, 3) if slow else turns))
-    if out is not None:
-        setting = {"limit": limit, "python": platform.python_version(), "llama-index-core": version("llama-index-core")}
-        out.write_text(json.dumps(setting | {"rows": [row._asdict() for row in rows]}, indent=1) + "\n")
+        known = [row for row in rows if row.memory == SLOW and not row.extrapolated]
+        skipped = {SLOW: scaled(known[-1], size)} if known and size > bound else {}
+        measured = measure(MEMORIES.keys() - skipped.keys(), size, limit, turns) | skipped
+        rows += [measured[name] for name in MEMORIES]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    ran = {"limit": limit, "python": platform.python_version(), "machine": platform.machine(), "cpus": os.cpu_count()}
+    versions = {name: version(name) for name in ("llama-index-core", "pydantic", "SQLAlchemy")}
+    out.write_text(json.dumps(ran | versions | {"rows": [row._asdict() for row in rows]}, indent=1) + "\n")
     Console().print(shown(rows))
 
 

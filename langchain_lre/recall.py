@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 
 from langchain.tools import ToolRuntime
 from langchain_core.tools import BaseTool, tool
@@ -43,34 +42,10 @@ def recall_tool(threads: Threads, evictor: Evictor, max_tokens: int) -> BaseTool
         messages, state = runtime.state["messages"], runtime.state.get(STATE_KEY)
         # What this tool once found is out of view as well; it would be found beside its own source.
         found = [unit for unit in threads.recall(evictor, messages, state, query, 2 * FOUND) if not _is_recall(unit)]
-        return "\n\n".join(_within(max_tokens, map(_told, found[:FOUND]), evictor)) or NOTHING
+        return evictor.quote(found[:FOUND], max_tokens) or NOTHING
 
     return recall
 
 
 def _is_recall(unit: Recalled) -> bool:
     return any(call.name == NAME for message in unit.messages for call in to_message(message).calls)
-
-
-def _told(unit: Recalled) -> str:
-    """A unit as text: who said it, and the calls it made."""
-    lines = [
-        f"[message {unit.start + 1}]" if unit.stop == unit.start + 1 else f"[messages {unit.start + 1}-{unit.stop}]"
-    ]
-    for message in map(to_message, unit.messages):
-        calls = [f"{call.name}({call.arguments})" for call in message.calls]
-        lines.append("\n".join(filter(None, [f"{message.role}: {message.text}", *calls])))
-    return "\n".join(lines)
-
-
-def _within(max_tokens: int, texts: Iterator[str], evictor: Evictor) -> Iterator[str]:
-    """As many of the texts as fit, the last one cut."""
-    for text in texts:
-        tokens = evictor.count(text)
-        if tokens > max_tokens:
-            shown = len(text) * max_tokens // tokens
-            if shown:
-                yield f"{text[:shown]}\n[cut here: {len(text) - shown:,} more characters]"
-            return
-        yield text
-        max_tokens -= tokens

@@ -13,10 +13,10 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
 
-from llamaindex_lre.messages import copy_of
+from llamaindex_lre.messages import copies_of, copy_of
 from llamaindex_lre.sessions import Sessions
 from llamaindex_lre.settings import NAMES, dump_settings, load_settings, take_settings
-from lre_core import Evictor, InvalidSetting, Settings
+from lre_core import Evictor, InvalidSetting, Recalled, Session, Settings, View
 
 __all__ = ["LREChatMemoryBuffer"]
 
@@ -139,9 +139,7 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
                 a 32nd of the limit. Where it leaves nothing, what is pinned comes all the same.
             **kwargs: not used, as in the base class.
         """
-        with self._sessions.lock:
-            messages = list(super().get_all())
-            view = self._sessions.view(self._evictor(), messages, initial_token_count, self.eviction_state)
+        _, view = self._at(initial_token_count)
         return [copy_of(message) for message in view.messages]
 
     async def aget(
@@ -149,6 +147,30 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
     ) -> list[ChatMessage]:
         """The messages for the model, as copies; see `get`."""
         return await asyncio.to_thread(self.get, input, initial_token_count, **kwargs)
+
+    def recall(self, query: str, k: int = 5, initial_token_count: int = 0) -> list[Recalled]:
+        """Finds again what `get` does not show; needs the `recall` extra.
+
+        Unlike all that decides what is shown, this reads a query. It changes nothing: what it finds stays out.
+
+        Args:
+            query: words of what is looked for, in any script.
+            k: how many units at most: messages, or calls with their results.
+            initial_token_count: that of the `get` in question.
+
+        Returns:
+            The units that share words with the query, best first, their messages as copies.
+
+        Raises:
+            lre_core.MissingExtra: bm25s is not installed.
+            lre_core.InvalidSetting: the query is not text, or k is not a whole number of 1 or more.
+        """
+        session, _ = self._at(initial_token_count)
+        return copies_of(session.recall(query, k))
+
+    async def arecall(self, query: str, k: int = 5, initial_token_count: int = 0) -> list[Recalled]:
+        """Finds again what `get` does not show; see `recall`."""
+        return await asyncio.to_thread(self.recall, query, k, initial_token_count)
 
     def get_all(self) -> list[ChatMessage]:
         """Every message in the store, as copies."""
@@ -194,6 +216,11 @@ class LREChatMemoryBuffer(ChatMemoryBuffer):
         """Forgets all messages and decisions."""
         await super().areset()
         self.eviction_state.clear()
+
+    def _at(self, initial_token_count: int) -> tuple[Session, View]:
+        with self._sessions.lock:
+            messages = list(super().get_all())
+            return self._sessions.at(self._evictor(), messages, initial_token_count, self.eviction_state)
 
     def _evictor(self) -> Evictor:
         return self._sessions.evictor(self.token_limit, self.tokenizer_fn, self.settings)

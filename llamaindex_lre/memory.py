@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Self
 
+from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
-from llamaindex_lre.messages import copy_of
+from llamaindex_lre.messages import copies_of, copy_of
 from llamaindex_lre.sessions import Sessions
 from llamaindex_lre.settings import take_settings
-from lre_core import Evictor
+from llamaindex_lre.stored import StoredMessages
+from lre_core import Evictor, Recalled, Session, View
 
 __all__ = ["LREMemory"]
 
@@ -42,7 +45,7 @@ class LREMemory(Memory):
 
     _sessions: Sessions = PrivateAttr(default_factory=Sessions)
     _states: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
-    _read: list[ChatMessage] = PrivateAttr(default_factory=list)
+    _stored: StoredMessages = PrivateAttr(default_factory=StoredMessages)
 
     def model_post_init(self, context: object) -> None:
         """Refuses wrong settings at once rather than in the first turn."""
@@ -77,15 +80,45 @@ class LREMemory(Memory):
             input: the message about to be answered; for the memory blocks. Eviction does not look at it.
             **block_kwargs: for the memory blocks.
         """
-        history = await self._history()
-        with self._sessions.lock:
-            evictor = self._evictor()
-            reserved = self.token_limit - int(self.token_limit * self.chat_history_token_ratio)
-            view = self._sessions.view(evictor, history, reserved if self.memory_blocks else 0, self._states)
-            shown = _Shown([copy_of(message) for message in view.messages])
-        # The same memory over what is in view: blocks, their priorities and their place in the prompt are its own.
-        memory = self.model_copy(update={"sql_store": shown})
+        _, view = await self._at()
+        shown = [copy_of(message) for message in view.messages]
+        if not self.memory_blocks:
+            return shown
+        # The same memory over what is in view: blocks, their priorities and their place in the prompt are its own. It
+        # asks for the tokens of all that is in view on every turn; the evictor has counted most of it.
+        count = self._evictor().count
+        counted = {"sql_store": _Shown(shown), "tokenizer_fn": lambda text: range(count(text))}
+        memory = self.model_copy(update=counted)
         return await super(LREMemory, memory).aget(input, **block_kwargs)
+
+    def recall(self, query: str, k: int = 5) -> list[Recalled]:
+        """Finds again what `get` does not show; needs the `recall` extra.
+
+        Unlike all that decides what is shown, this reads a query. It changes nothing: what it finds stays out.
+
+        Args:
+            query: words of what is looked for, in any script.
+            k: how many units at most: messages, or calls with their results.
+
+        Returns:
+            The units that share words with the query, best first, their messages as copies.
+
+        Raises:
+            lre_core.MissingExtra: bm25s is not installed.
+            lre_core.InvalidSetting: the query is not text, or k is not a whole number of 1 or more.
+        """
+        found: list[Recalled] = asyncio_run(self.arecall(query, k))
+        return found
+
+    async def arecall(self, query: str, k: int = 5) -> list[Recalled]:
+        """Finds again what `get` does not show; see `recall`."""
+        session, _ = await self._at()
+        return copies_of(await asyncio.to_thread(session.recall, query, k))
+
+    async def aput_messages(self, messages: list[ChatMessage]) -> None:
+        """Adds messages."""
+        if messages:  # for no messages the store would write a row of nothing, and fail (llama_index#23185)
+            await super().aput_messages(messages)
 
     async def aset(self, messages: list[ChatMessage]) -> None:
         """Replaces all messages."""
@@ -97,24 +130,16 @@ class LREMemory(Memory):
         await super().areset(status)
         self._forget()
 
-    async def _history(self) -> list[ChatMessage]:
-        """All messages of the session, oldest first. Only what was not there before is read."""
-        known = self._read
-        if known:
-            *_, last = known
-            new = await self._stored(offset=len(known) - 1)
-            history = [*known, *new[1:]] if new and new[0] == last else await self._stored()
-        else:
-            history = await self._stored()
-        self._read = history
-        return history
-
-    async def _stored(self, offset: int | None = None) -> list[ChatMessage]:
-        return await self.sql_store.get_messages(self.session_id, status=None, offset=offset)
-
     def _forget(self) -> None:
-        self._read = []
+        self._stored.forget()
         self._states.clear()
+
+    async def _at(self) -> tuple[Session, View]:
+        """The session that has read the whole history, and what it shows."""
+        history = await self._stored.read(self.sql_store, self.session_id)
+        blocks = self.token_limit - int(self.token_limit * self.chat_history_token_ratio) if self.memory_blocks else 0
+        with self._sessions.lock:
+            return self._sessions.at(self._evictor(), history, blocks, self._states)
 
     def _evictor(self) -> Evictor:
         return self._sessions.evictor(self.token_limit, self.tokenizer_fn, self.settings)

@@ -62,10 +62,10 @@ class Sessions:
                 self._reset()
             return self._evictor
 
-    def view(
+    def at(
         self, evictor: Evictor, messages: list[ChatMessage], reserved: int, states: dict[str, dict[str, Any]]
-    ) -> View:
-        """The messages to send now.
+    ) -> tuple[Session, View]:
+        """The session that has read all messages, and those to send now.
 
         Args:
             evictor: what `evictor` gave.
@@ -95,13 +95,13 @@ class Sessions:
         self._total = 0
         self._progress: dict[int, Progress] = {}
 
-    def _advance(self, evictor: Evictor, reserve: int, states: dict[str, dict[str, Any]]) -> View:
+    def _advance(self, evictor: Evictor, reserve: int, states: dict[str, dict[str, Any]]) -> tuple[Session, View]:
         """Takes the session of a reserve through the messages it has not read yet, one by one."""
         session, read = self._progress.get(reserve) or self._resume(evictor, reserve, states)
         view = session.advance(self._messages[read:], reserve)
         self._progress[reserve] = Progress(session, len(self._messages))
         states[str(reserve)] = {"messages": len(self._messages), "state": session.state}
-        return view
+        return session, view
 
     def _resume(self, evictor: Evictor, reserve: int, states: dict[str, dict[str, Any]]) -> Progress:
         """Goes on from a state if the messages are still those it was made from, else from the first message."""

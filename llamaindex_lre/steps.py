@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.agent.react.types import ActionReasoningStep, BaseReasoningStep, ObservationReasoningStep
@@ -12,11 +10,9 @@ from llama_index.core.agent.workflow.agent_context import AgentContext
 from llama_index.core.base.llms.types import ChatMessage
 
 from llamaindex_lre.messages import to_message
-from lre_core import Evictor, Message, ToolCall
+from lre_core import Message, ToolCall
 
-__all__ = ["PartialContext", "choose", "read_step"]
-
-STATE_KEY = "lre_eviction"
+__all__ = ["PartialContext", "read_step"]
 
 
 def read_step(item: ChatMessage | BaseReasoningStep) -> Message:
@@ -29,32 +25,6 @@ def read_step(item: ChatMessage | BaseReasoningStep) -> Message:
     if isinstance(item, BaseReasoningStep):
         return Message("assistant", item.get_content())
     return to_message(item)
-
-
-async def choose(ctx: AgentContext, agent: str, evictor: Evictor, items: Sequence[Any], reserved: int) -> list[Any]:
-    """The items in view: the same objects, in their order. What has left stays out for as long as the context lives.
-
-    Args:
-        ctx: the context of the run. What was decided lies in its store, as plain JSON, one entry an agent.
-        agent: its name.
-        evictor: reads the items.
-        items: what the memory shows, then what the run has collected.
-        reserved: tokens of the budget that the prompt spends elsewhere.
-    """
-    decided = await ctx.store.get(STATE_KEY, default={})
-    saved = decided.get(agent)
-    # A memory may itself have evicted since the last run, and a ReAct agent's steps become one message at its end.
-    state = saved["state"] if saved and saved["history"] == _digest(items, saved["state"]) else {}
-    view = evictor.view(items, state, reserved=reserved)
-    decided = {**decided, agent: {"state": view.state, "history": _digest(items, view.state)}}
-    await ctx.store.set(STATE_KEY, decided)
-    return view.messages
-
-
-def _digest(items: Sequence[Any], state: dict[str, Any]) -> str:
-    """Of the items that a state decides on."""
-    keys = "".join(read_step(item).key for item in items[: state["messages"]])
-    return hashlib.blake2b(keys.encode(), digest_size=8).hexdigest()
 
 
 class PartialContext:

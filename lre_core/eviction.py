@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -10,9 +10,11 @@ from lre_core.errors import InvalidSetting
 from lre_core.messages import ChatMessage, Message, as_message
 from lre_core.note import LARGEST, Left, Note, chat_note
 from lre_core.reading import Reading
+from lre_core.recall import Recall, Recalled, quoted
 from lre_core.scorer import Scorer
 from lre_core.session import Session
 from lre_core.settings import BudgetScope, NoteMaker, Pin, Settings, check_callable, names, whole_number
+from lre_core.state import State
 from lre_core.tokens import MESSAGE_OVERHEAD, TokenCounter, counter, message_tokens, remembering
 from lre_core.view import Eviction, View
 
@@ -157,12 +159,60 @@ class Evictor:
 
         Args:
             state: of a session that is to go on; give it the same messages again. If they are not the same, a log
-                record says so and the view is chosen afresh.
+                record says so and the view is chosen afresh; `resumes` tells beforehand.
 
         Raises:
             InvalidSetting: the state is damaged, or none.
         """
         return Session(self, state)
+
+    def resumes(self, messages: Sequence[Any], state: Mapping[str, Any] | None) -> bool:
+        """Whether `view` and `session`, given these messages, go on from a state; if not, they choose afresh.
+
+        It reads the messages that the state was made from, and counts no token.
+
+        Args:
+            messages: the whole history, oldest first.
+            state: `View.state` or `Session.state`. None and `{}`, a session that has not begun, suit any history.
+
+        Raises:
+            InvalidMessage: a message that cannot be read.
+            InvalidSetting: the state is damaged, or none.
+        """
+        decided = State.from_json(state)
+        return decided.made_from(list(map(self._read, messages[: decided.messages])))
+
+    def search(self, messages: Sequence[Any], query: str, k: int = 5) -> list[Recalled]:
+        """Finds units of a history, in view or not, by BM25; needs the `recall` extra. It decides nothing.
+
+        It reads and indexes the whole history. `Session.recall` and `View.recall`, which find what has left, read it
+        once, and `Session.recall` keeps the index.
+
+        Args:
+            messages: the whole history, oldest first.
+            query: words of what is looked for, in any script.
+            k: how many units at most.
+
+        Returns:
+            The units that share words with the query, best first; of equals the newer first.
+
+        Raises:
+            MissingExtra: bm25s is not installed.
+            InvalidMessage: a message that cannot be read.
+            InvalidSetting: the query is not text, or k is not a whole number of 1 or more.
+        """
+        history = Reading(self)
+        history.extend(history.read(messages))
+        return Recall(history).search(history.units, query, k)
+
+    def quote(self, found: Iterable[Recalled], max_tokens: int) -> str:
+        """What was found as text for a model: where it stood, who said it, word for word, and the calls it made.
+
+        Args:
+            found: what `search` or a `recall` gave, best first.
+            max_tokens: as many as fit are quoted, and the last one is cut there and says so.
+        """
+        return "\n\n".join(quoted(found, self._read, self.count, max_tokens))
 
     def count(self, text: str) -> int:
         """Tokens of a text under this evictor's counter; a text lately seen is not counted again.

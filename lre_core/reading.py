@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +12,7 @@ from lre_core.features import Features
 from lre_core.messages import Message, as_message
 from lre_core.scorer import Scorer
 from lre_core.settings import asks_to_keep
+from lre_core.state import State, digest
 from lre_core.units import Unit, group_from, open_units, waiting_units
 
 if TYPE_CHECKING:
@@ -172,12 +171,10 @@ class Reading:
         calls = [call for message in read for call in message.calls]
         return [message.text for message in read] + [text for call in calls for text in (call.name, call.arguments)]
 
+    def is_of(self, state: State) -> bool:
+        """Whether it begins with the messages that a state was made from."""
+        return state.made_from(self._read)
+
     def digest(self, stop: int, start: int = 0, before: str = "") -> str:
         """Chained digest of messages up to `stop`, from that of the messages up to `start`."""
-        keys = (message.key for message in self._read[start:stop])
-        *_, last = accumulate(keys, _link, initial=before)
-        return last
-
-
-def _link(before: str, key: str) -> str:
-    return hashlib.blake2b(f"{before}{key}".encode(), digest_size=8).hexdigest()
+        return digest(self._read[start:stop], before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lre_core.errors import InvalidSetting, MissingExtra
+from lre_core.messages import Message
 from lre_core.reading import Reading
 from lre_core.settings import whole_number
 from lre_core.text import scan
 from lre_core.units import Unit
 
-__all__ = ["Recall", "Recalled"]
+__all__ = ["Recall", "Recalled", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,33 @@ class Recalled:
     start: int
     stop: int
     score: float
+
+
+def quoted(
+    found: Iterable[Recalled], read: Callable[[Any], Message], count: Callable[[str], int], max_tokens: int
+) -> Iterator[str]:
+    """Texts of what was found, as many as fit; the last one is cut and says so."""
+    for unit in found:
+        text = _told(unit, read)
+        tokens = count(text)
+        if tokens > max_tokens:
+            shown = len(text) * max_tokens // tokens
+            if shown:
+                yield f"{text[:shown]}\n[cut here: {len(text) - shown:,} more characters]"
+            return
+        yield text
+        max_tokens -= tokens
+
+
+def _told(unit: Recalled, read: Callable[[Any], Message]) -> str:
+    """A unit as text: where it stands, who said it, and the calls it made."""
+    lines = [
+        f"[message {unit.start + 1}]" if unit.stop == unit.start + 1 else f"[messages {unit.start + 1}-{unit.stop}]"
+    ]
+    for message in map(read, unit.messages):
+        calls = [f"{call.name}({call.arguments})" for call in message.calls]
+        lines.append("\n".join(filter(None, [f"{message.role}: {message.text}", *calls])))
+    return "\n".join(lines)
 
 
 class Recall:

@@ -161,7 +161,7 @@ class Session:
             return
         self._resumed = True
         state, history = self._state, self._history
-        if state.messages > len(history.messages) or history.digest(state.messages) != state.digest:
+        if not history.is_of(state):
             logger.warning("The history is not the one its state was made from; what is in view is chosen afresh.")
             self._state = State()
             return

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lre_core.errors import InvalidSetting
+from lre_core.messages import Message
 from lre_core.units import Unit
 
-__all__ = ["State"]
+__all__ = ["State", "digest"]
 
 STATE_VERSION = 1
 
@@ -77,9 +79,20 @@ class State:
             "digest": self.digest,
         }
 
+    def made_from(self, messages: Sequence[Message]) -> bool:
+        """Whether these are the messages it decided on, whatever follows them."""
+        return len(messages) >= self.messages and digest(messages[: self.messages]) == self.digest
+
     def with_units(self, units: int) -> State:
         """The same, knowing how many units it covers."""
         return replace(self, units=units)
+
+
+def digest(messages: Iterable[Message], before: str = "") -> str:
+    """Digest of messages, chained to that of the messages before them."""
+    for message in messages:
+        before = hashlib.blake2b(f"{before}{message.key}".encode(), digest_size=8).hexdigest()
+    return before
 
 
 def _whole(value: object) -> bool:

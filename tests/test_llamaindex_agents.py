@@ -1,9 +1,10 @@
 """`LREFunctionAgent` and `LREReActAgent`: eviction inside a run; alone, in a workflow, streaming or not; case 20."""
 
 import asyncio
+import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -16,14 +17,17 @@ from llama_index.core.agent.workflow import (
     FunctionAgent,
     ReActAgent,
 )
-from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.agent.workflow.agent_context import SimpleAgentContext
+from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
+from llama_index.core.memory import BaseMemory, ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
-from llamaindex_histories import ERRANDS, TURNS, Model, ReasoningModel, look_up, tokens, wire, work
+from llamaindex_histories import ERRANDS, TURNS, Model, ReasoningModel, look_up, said, texts, tokens, wire, work
 
 import lre_core
 from llamaindex_lre import LREChatMemoryBuffer, LREFunctionAgent, LREReActAgent
+from llamaindex_lre.runs import Runs
+from llamaindex_lre.steps import read_step
 
 ROOMY = 100_000
 
@@ -177,6 +181,104 @@ def test_across_runs_in_one_context_it_goes_on_from_what_was_decided(caplog: pyt
     assert running == reloaded
     assert max(map(tokens, running)) <= 500
     assert caplog.records == []
+
+
+def test_a_step_reads_its_new_messages_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[ChatMessage] = []
+
+    def reading(item: ChatMessage) -> lre_core.Message:
+        read.append(item)
+        return read_step(item)
+
+    monkeypatch.setattr("llamaindex_lre.agent.read_step", reading)
+
+    async def run() -> list[ChatMessage]:
+        asked = Model(steps=5)
+        agent = made(LREFunctionAgent, asked, max_tokens=300)
+        ctx = Context(agent)
+        for n in range(4):
+            await agent.run(user_msg=f"look up {n}", ctx=ctx)
+        assert len(asked.sent[-1]) < len(read)
+        kept: BaseMemory = await ctx.store.get("memory")
+        return await kept.aget_all()
+
+    *sent, _ = asyncio.run(run())
+    assert texts(read) == ["Be brief.", *texts(sent)]
+
+
+async def rewritten(memory: LREChatMemoryBuffer) -> None:
+    await memory.aset((await memory.aget_all())[3:])
+
+
+async def written_into(memory: LREChatMemoryBuffer) -> None:
+    for message in memory.chat_store.get_messages(memory.chat_store_key)[:9]:
+        message.blocks.append(TextBlock(text="Indeed."))
+
+
+async def left_alone(memory: LREChatMemoryBuffer) -> None:
+    await memory.aget_all()
+
+
+@pytest.mark.parametrize(("original", "ours", "model"), KINDS)
+@pytest.mark.parametrize("meddle", [left_alone, rewritten, written_into])
+def test_a_session_of_a_context_serves_no_other_history(
+    original: type[BaseWorkflowAgent],
+    ours: type[BaseWorkflowAgent],
+    model: type[Model],
+    meddle: Callable[[LREChatMemoryBuffer], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def sent() -> list[list[ChatMessage]]:
+        asked = model(steps=2)
+        agent = made(ours, asked, max_tokens=500, initial_state={"customer": "Mara"})
+        # Two conversations by turns, then copies of the one in place of the other, then its memory in a new context.
+        one, other = Context(agent), Context(agent)
+        for n, errand in enumerate(ERRANDS[:12]):
+            await agent.run(user_msg=errand, ctx=one)
+            await agent.run(user_msg=errand[::-1], ctx=other)
+            if n % 3 == 2:
+                await meddle(await one.store.get("memory"))
+            if n == 6:
+                other = Context.from_dict(agent, one.to_dict())
+            if n > 9:
+                await agent.run(user_msg=errand, memory=copy.deepcopy(await one.store.get("memory")))
+        return asked.sent
+
+    kept = asyncio.run(sent())
+    monkeypatch.setattr(Runs, "_take", lambda runs, items, state: None)
+    assert kept == asyncio.run(sent())
+    assert any(len(prompt) < len(before) for before, prompt in pairwise(kept))
+
+
+def test_a_message_that_was_written_into_since_the_last_step_is_read_again() -> None:
+    async def run() -> None:
+        asked, ctx, given = Model(), SimpleAgentContext(), said(8)[:-1]
+        agent = made(LREFunctionAgent, asked, max_tokens=300)
+        for addition in ("", "indeed " * 200):
+            given[4].blocks.append(TextBlock(text=addition))
+            await agent.take_step(ctx, given, [], forgetful())
+            await ctx.store.set("scratchpad", [])
+        assert tokens(asked.sent[0]) == tokens(said(8)[:-1])
+        assert tokens(asked.sent[1]) <= 300 < tokens(given)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+def test_a_copy_of_an_agent_goes_on_by_itself(way: Callable[[Any], Any]) -> None:
+    async def run() -> None:
+        asked = Model(steps=3)
+        agent = made(LREFunctionAgent, asked, max_tokens=300)
+        ctx = Context(agent)
+        for n in range(3):
+            await agent.run(user_msg=f"look up {n}", ctx=ctx)
+        copied, again = way(agent), Context.from_dict(agent, ctx.to_dict())
+        copied.llm = (asked_next := Model(steps=3)).llm
+        await copied.run(user_msg="look up 9", ctx=again)
+        await agent.run(user_msg="look up 9", ctx=ctx)
+        assert asked_next.sent == asked.sent[-4:]
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize(("original", "ours", "model"), KINDS)

@@ -1,6 +1,9 @@
 """`LREMemory` in the place of `Memory`: archived messages come back; queue, store and blocks are as they were."""
 
+import asyncio
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.memory import BaseMemoryBlock, InsertMethod, Memory, StaticMemoryBlock
-from llama_index.core.storage.chat_store.base_db import MessageStatus
+from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
+from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 from llama_index.core.workflow import Context
 from llamaindex_histories import (
     LIMIT,
@@ -29,10 +33,13 @@ from llamaindex_histories import (
     unclosed,
     work,
 )
+from sqlalchemy import NullPool, select
+from sqlalchemy.ext.asyncio import create_async_engine
 from workflows.context.state_store import UnserializableKeyWarning
 
 import lre_core
 from llamaindex_lre import LREFunctionAgent, LREMemory
+from llamaindex_lre.stored import StoredMessages
 
 __all__ = ["unclosed"]
 
@@ -48,6 +55,10 @@ def memory(kind: type[Memory] = LREMemory, **settings: Any) -> Any:
     return kind.from_defaults(
         **{"token_limit": LIMIT, "token_flush_size": LIMIT // 10, "tokenizer_fn": str.split, **settings}
     )
+
+
+def at(store: AsyncDBChatStore, session_id: str = "Mara") -> dict[str, Any]:
+    return {"chat_store": store, "session_id": session_id}
 
 
 def put(buffer: Memory, messages: list[ChatMessage]) -> None:
@@ -222,42 +233,121 @@ def test_a_session_goes_on_in_another_process_on_the_same_database(tmp_path: Pat
     assert memory(**{**where, "session_id": "Ines"}).get() == []
 
 
-def test_only_new_messages_are_read_from_the_store() -> None:
+def test_only_new_messages_are_read_from_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    original = StoredMessages._rows
+
+    async def rows(*args: Any) -> Any:
+        found = await original(*args)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(StoredMessages, "_rows", rows)
     buffer = memory(chat_history=said(30))
     buffer.get()
-    read: list[int] = []
-    original = type(buffer.sql_store).get_messages
+    put(buffer, said(31)[-2:])
+    assert buffer.get() == buffer.get() == memory(chat_history=said(31)).get()
+    # The newest message known is read again, to see that it is still there.
+    assert read[:3] == [60, 3, 1]
 
-    async def get_messages(store: Any, *args: Any, **kwargs: Any) -> list[ChatMessage]:
-        messages: list[ChatMessage] = await original(store, *args, **kwargs)
-        read.append(len(messages))
+
+class PlainStore(SQLAlchemyChatStore):
+    """A store of which no more is known than its interface."""
+
+    async def get_messages(self, *args: Any, **kwargs: Any) -> list[ChatMessage]:
+        messages: list[ChatMessage] = await super().get_messages(*args, **kwargs)
         return messages
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(buffer.sql_store), "get_messages", get_messages)
-        assert buffer.get() == buffer.get()
-        assert read == [1, 1]
+
+async def insert(store: SQLAlchemyChatStore, message: ChatMessage, before: int) -> None:
+    """Adds a message at the time of an older one, as a process does whose clock is late."""
+    open_session, table = await store._initialize()
+    async with open_session() as session:
+        time = (await session.execute(select(table.c.timestamp).where(table.c.id == before))).scalar_one()
+        row = {"role": "user", "status": "active", "data": message.model_dump(mode="json")}
+        await session.execute(table.insert().values(key="Mara", timestamp=time, **row))
+        await session.commit()
 
 
+async def replace(store: SQLAlchemyChatStore, ids: list[int], messages: list[ChatMessage]) -> None:
+    for id in ids:
+        await store.delete_message("Mara", id)
+    if messages:
+        await store.add_messages("Mara", messages)
+
+
+Edit = Callable[[LREMemory, Any], object]
+
+
+@pytest.mark.parametrize("kind", [SQLAlchemyChatStore, PlainStore])
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda buffer: buffer.set(said(9)[4:]),
-        lambda buffer: buffer.reset(),
-        lambda buffer: asyncio_run(buffer.areset(status=MessageStatus.ARCHIVED)),
-        lambda buffer: asyncio_run(buffer.sql_store.set_messages(buffer.session_id, said(9)[4:])),
-        lambda buffer: asyncio_run(buffer.sql_store.delete_messages(buffer.session_id)),
-        lambda buffer: asyncio_run(buffer.sql_store.delete_message(buffer.session_id, 40)),
+        lambda buffer, store: buffer.set(said(9)[4:]),
+        lambda buffer, store: buffer.reset(),
+        lambda buffer, store: asyncio_run(buffer.areset(status=MessageStatus.ARCHIVED)),
+        # What follows happens behind its back.
+        lambda buffer, store: asyncio_run(store.set_messages("Mara", said(9)[4:])),
+        lambda buffer, store: asyncio_run(store.set_messages("Mara", said(30))),
+        lambda buffer, store: asyncio_run(store.delete_messages("Mara")),
+        lambda buffer, store: asyncio_run(store.delete_messages("Mara", status=MessageStatus.ARCHIVED)),
+        lambda buffer, store: asyncio_run(store.add_messages("Mara", said(25)[-10:])),
+        lambda buffer, store: asyncio_run(replace(store, [40], [])),
+        lambda buffer, store: asyncio_run(replace(store, [3], [])),
+        # Its id is given to the next one.
+        lambda buffer, store: asyncio_run(replace(store, [40], said(20)[-2:-1])),
+        lambda buffer, store: asyncio_run(replace(store, [3, 39, 40], said(23)[-3:])),
+        # As many as before, and the last one reads the same.
+        lambda buffer, store: asyncio_run(replace(store, [3], said(20)[-1:])),
+        lambda buffer, store: asyncio_run(insert(store, said(30)[-2], before=20)),
+        lambda buffer, store: setattr(buffer, "session_id", "Ines"),
+        lambda buffer, store: setattr(buffer, "sql_store", type(store)("another")),
     ],
 )
-def test_a_history_replaced_or_cut_is_chosen_from_anew(edit: Any, tmp_path: Path) -> None:
-    where: dict[str, Any] = {"async_database_uri": f"sqlite+aiosqlite:///{tmp_path}/chat.db", "session_id": "Mara"}
-    buffer = memory(**where)
+def test_a_history_replaced_or_cut_is_chosen_from_anew(
+    edit: Edit, kind: type[SQLAlchemyChatStore], tmp_path: Path
+) -> None:
+    uri = f"sqlite+aiosqlite:///{tmp_path}/chat.db"
+    buffer = memory(**at(kind("chats", async_database_uri=uri)))
     put(buffer, said(20))
     buffer.get()
-    edit(buffer)
-    assert buffer.get() == memory(**where).get()
-    put(buffer, said(21)[-2:])
+    edit(buffer, SQLAlchemyChatStore("chats", async_database_uri=uri))
+    for n in (20, 21):
+        assert buffer.get() == memory(**at(buffer.sql_store, buffer.session_id)).get()
+        put(buffer, said(n + 1)[-2:])
+
+
+@pytest.mark.parametrize("together", ["put", "aput"])
+def test_messages_put_at_the_same_time_are_all_kept_each_speakers_in_order(together: str, tmp_path: Path) -> None:
+    # Each thread has a loop of its own, which its connections must not outlive.
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/chat.db", poolclass=NullPool)
+    where: dict[str, Any] = {"async_engine": engine, "session_id": "Mara"}
+    buffer = memory(**where)
+    buffer.get()
+    spoken = {speaker: [f"{speaker} says {n}" for n in range(8)] for speaker in "abcd"}
+
+    def speak(speaker: str) -> None:
+        for text in spoken[speaker]:
+            buffer.put(ChatMessage(role="user", content=text))
+            buffer.get()
+
+    async def aspeak(speaker: str) -> None:
+        for text in spoken[speaker]:
+            await buffer.aput(ChatMessage(role="user", content=text))
+            await buffer.aget()
+
+    async def all_speak() -> None:
+        await asyncio.gather(*map(aspeak, spoken))
+
+    if together == "aput":
+        asyncio_run(all_speak())
+    else:
+        with ThreadPoolExecutor(len(spoken)) as threads:
+            list(threads.map(speak, spoken))
+    kept = texts(buffer.get_all())
+    assert len(kept) == 32
+    for speaker, said_by_speaker in spoken.items():
+        assert [text for text in kept if str(text).startswith(speaker)] == said_by_speaker
     assert buffer.get() == memory(**where).get()
 
 

@@ -23,6 +23,7 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
     VideoBlock,
 )
+from llama_index.core.bridge.pydantic import ConfigDict, PrivateAttr
 from llamaindex_histories import chat_message
 
 from llamaindex_lre.messages import copy_of, to_message
@@ -207,3 +208,22 @@ def test_a_copy_shares_no_list_or_dict_with_the_original() -> None:
     copied.blocks.pop()
     assert (original.blocks[:2], original.additional_kwargs) == before
     assert len(original.blocks) == 3
+
+
+class Marked(ChatMessage):
+    """A message of a caller's own class."""
+
+    model_config = ConfigDict(extra="allow")
+    _mark: str | None = PrivateAttr(default=None)
+
+
+def test_a_copy_is_of_the_same_class_with_what_is_extra_and_what_is_private() -> None:
+    original: Any = Marked.model_validate({"role": "user", "blocks": [], "tags": {"order": "A-17"}})
+    original._mark = "seen"
+    copied: Any = copy_of(original)
+    assert copied == original
+    assert (type(copied), copied._mark, copied.tags) == (Marked, "seen", {"order": "A-17"})
+    assert copied.model_fields_set == original.model_fields_set
+    assert copied.model_dump() == original.model_dump()
+    copied._mark, copied.tags["order"], copied.role = "gone", "gone", "assistant"
+    assert (original._mark, original.tags, original.role) == ("seen", {"order": "A-17"}, "user")

@@ -12,6 +12,7 @@ from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 from llama_index.storage.chat_store.postgres import PostgresChatStore
 from llama_index.storage.chat_store.redis import RedisChatStore
 from llamaindex_histories import LIMIT, UNCLOSED, memory, refused, said, texts, tokens, tool_turn, unclosed
@@ -165,8 +166,8 @@ def test_a_store_that_cannot_be_made_again_from_what_was_written_is_asked_for(op
             LREChatMemoryBuffer.from_dict(buffer.to_dict())
 
 
-def test_a_memory_on_a_database_goes_on_in_the_next_process(database: str) -> None:
-    settings: Any = {
+def where(database: str) -> dict[str, Any]:
+    return {
         "session_id": "Mara",
         "async_database_uri": database,
         "token_limit": LIMIT,
@@ -174,8 +175,10 @@ def test_a_memory_on_a_database_goes_on_in_the_next_process(database: str) -> No
         "tokenizer_fn": str.split,
     }
 
+
+def test_a_memory_on_a_database_goes_on_in_the_next_process(database: str) -> None:
     async def put(turn: list[ChatMessage]) -> tuple[list[ChatMessage], list[ChatMessage]]:
-        buffer = LREMemory.from_defaults(**settings)
+        buffer = LREMemory.from_defaults(**where(database))
         await buffer.aput_messages(turn)
         return await buffer.aget(), await buffer.aget_all()
 
@@ -188,3 +191,20 @@ def test_a_memory_on_a_database_goes_on_in_the_next_process(database: str) -> No
         assert tokens(shown) <= LIMIT
         assert shown == memory(so_far).get()
     assert len(shown) < len(stored)
+
+
+def test_a_memory_on_a_database_sees_what_another_process_puts_and_removes(database: str) -> None:
+    async def converse() -> None:
+        running = LREMemory.from_defaults(**where(database))
+        so_far: list[ChatMessage] = []
+        for turn in turns():
+            other = LREMemory.from_defaults(**where(database))
+            await other.aput_messages(turn)
+            so_far += turn
+            assert await running.aget() == await other.aget() == memory(so_far).get()
+        await other.areset(MessageStatus.ARCHIVED)
+        left = await other.aget_all()
+        assert 0 < len(left) < len(so_far)
+        assert await running.aget() == memory(left).get()
+
+    asyncio_run(converse())

@@ -123,11 +123,29 @@ def test_promise_5_a_history_changed_behind_the_state_is_noticed(
     else:
         del changed[decided - 1 :]
     assume(changed[:decided] != history[:decided])
+    assert evictor.resumes(history, view.state)
+    assert not evictor.resumes(changed, view.state)
     with TestCase().assertLogs("lre_core", "WARNING") as logged:
         chosen = evictor.view(changed, view.state)
     assert len(logged.records) == 1
     assert same(chosen, evictor.view(changed, {}))
     assert all(message is changed[index] for message, index in zip(chosen.messages, chosen.kept, strict=True))
+
+
+def test_whether_a_state_is_of_a_history_is_told_without_counting_a_token() -> None:
+    counted: list[str] = []
+    evictor = Evictor(150, SCORER, token_counter=lambda text: counted.append(text) or len(text))  # type: ignore[func-returns-value]
+    history = chat(30)
+    state = evictor.view(history, {}).state
+    counted.clear()
+    assert state["messages"] > 0
+    for longer in (history, [*history, human("more")], history[: state["messages"]]):
+        assert evictor.resumes(longer, state)
+    assert not evictor.resumes(history[: state["messages"] - 1], state)
+    assert not evictor.resumes([], state)
+    assert evictor.resumes([], None)
+    assert evictor.resumes(history, {})
+    assert counted == []
 
 
 def indexes_of(units: Iterable[Unit]) -> list[int]:

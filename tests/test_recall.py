@@ -194,3 +194,34 @@ def test_recall_finds_the_one_message_among_many_views() -> None:
     *_, (_, view) = growing(evictor(400), history)
     assert 31 in view.evicted
     assert found(view.recall("which code has the locker?", k=1)) == [31]
+
+
+def test_a_whole_history_is_searched_whether_or_not_it_is_in_view() -> None:
+    roomy = evictor(10_000)
+    assert roomy.view(HISTORY, {}).recall("ferry") == []
+    for query, start in (("ferry to Horta", 4), ("dpt_7Q2mX9vLr4", 1), ("now", 10)):
+        best = roomy.search(HISTORY, query, 1)
+        assert found(best) == [start]
+        assert best[0].messages[0] is HISTORY[start]
+    assert roomy.search([], "ferry") == []
+    with pytest.raises(InvalidSetting, match="k is 0"):
+        roomy.search(HISTORY, "ferry", 0)
+
+
+def test_what_was_found_is_quoted_with_its_place_its_speaker_and_its_calls() -> None:
+    recalled = evictor().search(HISTORY, "dpt_7Q2mX9vLr4 Horta")
+    assert evictor().quote(recalled, 1_000).split("\n\n")[0] in (
+        '[messages 2-3]\nassistant: \nlook_up({"user": "ines.quay4"})\ntool: {"session": "dpt_7Q2mX9vLr4"}',
+        "[message 5]\nuser: The ferry to Horta leaves when?",
+    )
+
+
+def test_a_quote_that_does_not_fit_is_cut_and_says_so() -> None:
+    recalled = evictor().search(HISTORY, "wind", 1)
+    whole = evictor().quote(recalled, 1_000)
+    cut = evictor().quote(recalled, 20)
+    shown, _, note = cut.partition("\n[cut here: ")
+    assert whole.startswith(shown)
+    assert 70 <= len(shown) <= 80
+    assert note == f"{len(whole) - len(shown):,} more characters]"
+    assert evictor().quote(recalled, 0) == evictor().quote([], 20) == ""

@@ -160,7 +160,8 @@ STATE = {"version": 1, "messages": 4, "kept": [[0, 1], [2, 4]], "digest": "00ff"
 )
 def test_a_state_that_is_none_or_damaged_is_refused_at_once(state: Any, said: str) -> None:
     evictor = Evictor(100, SCORER, token_counter=quarter)
-    for resume in (evictor.session, lambda state: evictor.view([human("hi")], state)):
+    hi = [human("hi")]
+    for resume in (evictor.session, lambda state: evictor.view(hi, state), lambda state: evictor.resumes(hi, state)):
         with pytest.raises(InvalidSetting) as raised:
             resume(state)
         assert said in str(raised.value)
