@@ -4,6 +4,11 @@ Providers bill the unchanged prefix of a prompt at about a tenth, so a session e
 generational garbage collectors do (Ungar 1984). When the budget is hit only the young compete, the units since the
 last eviction; those chosen join the tenured, which stay as they are. Only when the tenured outgrow their share is the
 whole view chosen from again. What has left stays out.
+
+What leaves to make room for a passing moment does not come back when it has passed. So of the recent window only the
+newest unit pushes tenured ones out; of the rest as much stays as fits beside them.
+
+The shares are of the room that the pinned leave. `python -m benchmarks.generations` measures what they trade.
 """
 
 from __future__ import annotations
@@ -22,14 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Decision", "decide"]
 
-TENURED_SHARE = 0.7
-"""How much of the free budget the tenured may take before the whole view is chosen from again."""
-FRESH_SHARE = 0.5
-"""How much of the free budget the view takes when the whole of it has been chosen from again."""
-YOUNG_SHARE = 0.1
-"""How much of the free budget the young may take at an eviction."""
-YOUNG_SHARE_OF_ROOM = 0.2
-"""The same, as a share of the room the tenured still have, where that is more."""
+TENURED_SHARE = 0.8
+"""The most the tenured may hold before the whole view is chosen from again: more evidence, and more evictions."""
+FRESH_SHARE = 0.7
+"""The most the whole view is then chosen down to: more evidence, but the next time comes sooner."""
+FRESH_DENSITY = 0.25
+"""What a unit must then be worth a token, beside the mean of all that compete: below it, free room is worth more."""
+YOUNG_SHARE = 0.05
+"""The most the young may take at an eviction: more of them, but the tenured share wears out sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +73,27 @@ def decide(history: Reading, alive: Sequence[int], evictor: Evictor, budget: int
     units, costs = history.units, history.costs
     reasons: dict[int, str] = {}
     candidates = _valid(history, alive, reasons)
-    fixed = _fixed(history, candidates, evictor, budget, reasons)
+    pinned, recent = _fixed(history, candidates, evictor, budget, tenured or 0, reasons)
+    fixed = pinned | recent
     old = [unit for unit in candidates if unit not in fixed]
 
-    spent = sum(costs[unit] for unit in fixed if _counts(history, unit, evictor))
-    free = budget - spent
+    room = budget - sum(costs[unit] for unit in pinned if _counts(history, unit, evictor))
+    free = room - sum(costs[unit] for unit in recent if _counts(history, unit, evictor))
     cause = ""
     if sum(costs[unit] for unit in old) <= free:
         chosen = set(old)
         reasons |= dict.fromkeys(old, "fits")
     else:
-        chosen, cause = _choose(history, old, fixed, evictor, tenured, free, reasons)
+        chosen, cause = _choose(history, old, fixed, evictor, tenured, room, free, reasons)
     kept = sorted(fixed | chosen)
     evicted = [unit for unit in alive if unit not in chosen and unit not in fixed]
     settled = max(tenured or 0, min(max(old, default=-1) + 1, history.settled)) if cause else tenured or 0
-    spent += sum(costs[unit] for unit in chosen)
     return Decision(
         kept,
         evicted if cause or tenured is None else [],
         reasons,
         sum(costs[unit] for unit in kept),
-        spent,
+        budget - free + sum(costs[unit] for unit in chosen),
         settled if tenured is not None else len(units),
         cause,
     )
@@ -113,11 +118,12 @@ def _valid(history: Reading, alive: Sequence[int], reasons: dict[int, str]) -> l
 
 
 def _fixed(
-    history: Reading, candidates: Sequence[int], evictor: Evictor, budget: int, reasons: dict[int, str]
-) -> set[int]:
+    history: Reading, candidates: Sequence[int], evictor: Evictor, budget: int, tenured: int, reasons: dict[int, str]
+) -> tuple[set[int], set[int]]:
     """What stays whatever its score: the pinned, and of the recent window as much as fits, newest first.
 
-    Each with the human turn that must open the view for it, which is paid for.
+    Each with the human turn that must open the view for it, which is paid for and counts as pinned. It fits beside the
+    tenured; the newest pushes them out if it must.
     """
     first_waiting = history.waiting
     waiting = [unit for unit in candidates if unit >= first_waiting]
@@ -129,11 +135,12 @@ def _fixed(
         reasons[opener] = "opens"
 
     room = budget - sum(history.costs[unit] for unit in fixed)
+    held = sum(history.costs[unit] for unit in candidates if unit < tenured and unit not in fixed)
     window = len(history.units) - evictor.keep_recent
     recent: list[int] = []
     for unit in reversed([unit for unit in candidates if unit >= window and unit not in fixed]):
         room -= history.costs[unit]
-        if room < 0 and evictor.budget_scope == "view":
+        if room < (held if recent else 0) and evictor.budget_scope == "view":
             room += history.costs[unit]
             break
         recent.append(unit)
@@ -147,7 +154,7 @@ def _fixed(
             break
         room += history.costs[recent.pop()]
     reasons |= dict.fromkeys(recent, "recent")
-    return fixed.union(recent)
+    return fixed, set(recent)
 
 
 def _turn(history: Reading, candidates: Sequence[int], evictor: Evictor) -> list[int]:
@@ -190,20 +197,24 @@ def _choose(
     fixed: set[int],
     evictor: Evictor,
     tenured: int | None,
+    room: int,
     free: int,
     reasons: dict[int, str],
 ) -> tuple[set[int], str]:
-    """Chooses among the old units, and says which of them competed."""
+    """Chooses among the old units, and says which of them competed.
+
+    Of the budget, the pinned leave `room`; of that, the recent window leaves `free`.
+    """
     if tenured is None:
-        return _select(history, old, set(), fixed, evictor, free, reasons), "whole"
+        return _select(history, old, set(), fixed, evictor, free, 0.0, reasons), "whole"
     elders = {unit for unit in old if unit < tenured}
     young = [unit for unit in old if unit >= tenured]
     held = sum(history.costs[unit] for unit in elders)
-    share = TENURED_SHARE * free
-    room = int(max(YOUNG_SHARE * free, YOUNG_SHARE_OF_ROOM * (share - held)))
-    if 0 < held <= share - room:
-        return elders | _select(history, young, elders, fixed, evictor, room, reasons), "young"
-    return _select(history, old, set(), fixed, evictor, int(FRESH_SHARE * free), reasons), "whole"
+    admitted = int(YOUNG_SHARE * room)
+    if 0 < held <= min(TENURED_SHARE * room, free) - admitted:
+        return elders | _select(history, young, elders, fixed, evictor, admitted, 0.0, reasons), "young"
+    fresh = min(int(FRESH_SHARE * room), free)
+    return _select(history, old, set(), fixed, evictor, fresh, FRESH_DENSITY, reasons), "whole"
 
 
 def _select(
@@ -213,9 +224,13 @@ def _select(
     fixed: set[int],
     evictor: Evictor,
     room: int,
+    density: float,
     reasons: dict[int, str],
 ) -> set[int]:
-    """The competing units with the largest sum of scores that fit the room and leave the view well opened."""
+    """The competing units with the largest sum of scores that fit the room and leave the view well opened.
+
+    No more room is used than those take whose score a token is at least this part of the mean of all.
+    """
     reasons |= dict.fromkeys(elders, "tenured")
     if not competing:
         return set()
@@ -226,7 +241,9 @@ def _select(
     has_human = any(units[unit].role == "human" for unit in (*competing, *fixed, *elders))
     heads = [units[unit].role == "human" or unit > opening or not has_human for unit in competing]
     # A step that a late result may still change has no score yet; being the newest, it is worth keeping.
-    selection = select(np.nan_to_num(scores, nan=1.0), costs, room, heads=np.array(heads))
+    scores = np.nan_to_num(scores, nan=1.0)
+    dense = int(costs[scores * costs.sum() >= density * scores.sum() * costs].sum())
+    selection = select(scores, costs, min(room, dense), heads=np.array(heads))
     chosen = {competing[index] for index in selection.chosen}
     for unit, cost in zip(competing, costs, strict=True):
         reasons[unit] = "scored in" if unit in chosen else "too large" if cost > room else "scored out"
