@@ -31,7 +31,7 @@ from lre_core.tokens import estimate
 SHARES = {
     "TENURED_SHARE": (0.7, 0.75, 0.9),
     "FRESH_SHARE": (0.5, 0.6, 0.75),
-    "FRESH_DENSITY": (0.0, 0.15, 0.5),
+    "FRESH_DENSITY": (0.0, 0.25, 0.6),
     "YOUNG_SHARE": (0.02, 0.04, 0.1),
 }
 """What each is set to beside what it is."""

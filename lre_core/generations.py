@@ -31,10 +31,10 @@ TENURED_SHARE = 0.8
 """The most the tenured may hold before the whole view is chosen from again: more evidence, and more evictions."""
 FRESH_SHARE = 0.7
 """The most the whole view is then chosen down to: more evidence, but the next time comes sooner."""
-FRESH_DENSITY = 0.25
+FRESH_DENSITY = 0.4
 """What a unit must then be worth a token, beside the mean of all that compete: below it, free room is worth more."""
 YOUNG_SHARE = 0.05
-"""The most the young may take at an eviction: more of them, but the tenured share wears out sooner."""
+"""The most the young may take at an eviction, one of them at least: more, and the tenured share wears out sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ def _choose(
     elders = {unit for unit in old if unit < tenured}
     young = [unit for unit in old if unit >= tenured]
     held = sum(history.costs[unit] for unit in elders)
-    admitted = int(YOUNG_SHARE * room)
+    admitted = max(int(YOUNG_SHARE * room), min((history.costs[unit] for unit in young), default=0))
     if 0 < held <= min(TENURED_SHARE * room, free) - admitted:
         return elders | _select(history, young, elders, fixed, evictor, admitted, 0.0, reasons), "young"
     fresh = min(int(FRESH_SHARE * room), free)
