@@ -129,7 +129,7 @@ def assistant(data: Path) -> Recipe:
         rule="the unit holds a message that the dataset names as the source of a probing question's answer",
         unit_of_folds="chat",
         limits="Twenty chats, written by a language model from outlines: the interval is wide. It ranks talk between "
-        "two people no better than chance; train on your own logs for that. Early turns carry most of the evidence "
+        "two people hardly better than chance; train on your own logs for that. Early turns carry most of the evidence "
         "in these chats, and it has learned so.",
         licence='BEAM: CC BY-SA 4.0, Tavakoli et al., "Beyond a Million Tokens". These weights are derived from it.',
         keep_recent=0,

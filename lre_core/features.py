@@ -180,17 +180,12 @@ class Features:
                 fields.append(PROSE)
                 owners.append(row - first)
                 size += len(texts[-1])
-            for message in messages[unit.start : unit.stop] if unit.kind != "turn" else ():
-                texts.append(message.text[:LONGEST])
-                fields.append(RESULT if message.kind == "tool" else PROSE)
-                owners.append(row - first)
-                size += len(texts[-1])
-                for call in message.calls:
-                    # Parameters' names come again in every call of a tool, and say nothing of what it needs.
-                    texts += (call.name, call.values[:LONGEST])
-                    fields += (NAME, CALL)
-                    owners += (row - first, row - first)
-                    size += len(call.name) + len(texts[-1])
+            else:
+                spoken = _spoken(messages[unit.start : unit.stop])
+                texts += (text for text, _ in spoken)
+                fields += (field for _, field in spoken)
+                owners += [row - first] * len(spoken)
+                size += sum(len(text) for text, _ in spoken)
             if size > BATCH:
                 self._extend(messages, units[first : row + 1], texts, owners, fields)
                 texts, owners, fields, size, first = [], [], [], 0, row + 1
@@ -394,6 +389,17 @@ class Features:
                 new = np.zeros((room + 1, *old.shape[1:]), old.dtype)
                 new[: len(old)] = old
                 setattr(self, name, new)
+
+
+def _spoken(messages: Sequence[Message]) -> list[tuple[str, int]]:
+    """What the messages of a unit say, and in which field."""
+    spoken: list[tuple[str, int]] = []
+    for message in messages:
+        spoken.append((message.text[:LONGEST], RESULT if message.kind == "tool" else PROSE))
+        for call in message.calls:
+            # Parameters' names come again in every call of a tool, and say nothing of what it needs.
+            spoken += ((call.name, NAME), (call.values[:LONGEST], CALL))
+    return spoken
 
 
 def _count_characters(text: Text, owner: NDArray[np.intp], field: NDArray[np.intp]) -> Columns:

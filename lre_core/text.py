@@ -50,7 +50,7 @@ class Tokens:
     """Tokens of a batch of texts in reading order, one entry a token.
 
     Attributes:
-        hashes: uint64, of the token in lower case.
+        hashes: uint64, of the token in lower case; the high bits tell tokens apart.
         text: index of the text it stands in.
     """
 
@@ -159,8 +159,9 @@ def _scan_block(pieces: Sequence[str]) -> Text:
     powers, inverses = _powers(1 << len(codes).bit_length())
     sums = np.zeros(len(codes) + 1, np.uint64)
     np.cumsum(folded * powers[: len(codes)], out=sums[1:])
+    # One power more than needed, so that the first character, too, reaches the high bits: they tell tokens apart.
     word_hashes, id_hashes = (
-        mix((sums[stops] - sums[starts]) * inverses[starts])
+        (sums[stops] - sums[starts]) * inverses[starts - 1]
         for starts, stops in ((starts, stops), (id_starts, id_stops))
     )
 

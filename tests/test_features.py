@@ -155,8 +155,9 @@ def is_code(span: str) -> bool:
 
 
 def slow_hash(word: str) -> int:
-    """The polynomial of the characters in lower case, lowest power first, mixed."""
-    return slow_mix(sum((ord(c) & 0xFFFF) * BASE**power for power, c in enumerate(folded(word))) % 2**64)
+    """The polynomial of the characters in lower case, lowest power first."""
+    value: int = sum((ord(c) & 0xFFFF) * BASE**power for power, c in enumerate(folded(word), 1)) % 2**64
+    return value
 
 
 def folded(word: str) -> str:
