@@ -108,7 +108,7 @@ class Scorer:
                 one begins with the same messages as the next are a group.
 
         Raises:
-            TrainingError: no history, or labels all alike or other than 0 and 1, or their number does not fit the units.
+            TrainingError: no history, or labels all alike, or other than 0 and 1, or not one a unit.
             MissingExtra: scikit-learn is not installed.
         """
         from lre_core.training import fit

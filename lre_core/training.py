@@ -69,7 +69,7 @@ def fit(
     *,
     groups: Sequence[object] | None = None,
 ) -> Scorer:
-    """Fits a scorer; regularisation and salt are those with the best mean AUC a history, of old units, held out by group.
+    """Fits a scorer; regularisation and salt are those with the best mean AUC a history, of old units of held-out groups.
 
     Args:
         histories: the histories, each cut at the moment its labels speak of.
@@ -77,7 +77,7 @@ def fit(
         groups: for each history, what it belongs to; see `Scorer.fit`.
 
     Raises:
-        TrainingError: no history, or labels all alike or other than 0 and 1, or their number does not fit the units.
+        TrainingError: no history, or labels all alike, or other than 0 and 1, or not one a unit.
     """
     if len(histories) != len(labels):
         raise TrainingError(f"{len(histories)} histories but {len(labels)} sequences of labels")
