@@ -69,7 +69,7 @@ def fit(
     *,
     groups: Sequence[object] | None = None,
 ) -> Scorer:
-    """Fits a scorer; regularisation and salt are those with the best mean AUC a history, of old units of held-out groups.
+    """Fits a scorer, with the regularisation and salt of the best mean AUC, of old units, over held-out groups.
 
     Args:
         histories: the histories, each cut at the moment its labels speak of.
