@@ -40,8 +40,8 @@ class Evictor:
         budget: tokens the view may take.
         scorer: a `Scorer`, the name of a bundled one, a path to a saved one, or `auto`: `agent` where the history
             holds tool calls, else `assistant`.
-        keep_recent: the last units kept without asking the scorer, newest first while they fit; in a session all but
-            the newest beside what earlier evictions kept, which would not come back.
+        keep_recent: the last units kept without asking the scorer, newest first while they fit; in a session those
+            beyond two thirds of the budget beside what earlier evictions kept, which would not come back.
         budget_scope: `view`, or `history`, the paper's reading: the budget covers only what is older than the recent
             window, system messages left out.
         token_counter: the name of a tiktoken encoding, or a callable from text to tokens.

