@@ -13,9 +13,11 @@ demo: .venv/ready
 test: check
 	$(BIN)/pytest
 
-# The adapters' tests on the oldest versions they support: tests/oldest.txt.
+# The adapters' tests on the oldest versions they support: tests/oldest.txt. The logs of the notebook that trains are made
+# by the demo's agent, which is written for the newest.
 test-oldest: .venv-oldest/ready
-	.venv-oldest/bin/pytest tests/test_langchain*.py tests/test_llamaindex*.py tests/test_notebooks.py
+	.venv-oldest/bin/pytest tests/test_langchain*.py tests/test_llamaindex*.py tests/test_notebooks.py \
+		--deselect "tests/test_notebooks.py::test_a_notebook_runs_and_shows_what_it_is_there_to_show[train]"
 
 check: .venv/ready
 	$(BIN)/ruff format --check .
