@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lre_core import Scorer, TrainingError
 from lre_core.labels import moments
 from lre_core.messages import as_messages
-from lre_core.training import Comparison, Interval, _auc, _baselines, _judged, compare, consecutive_runs, fit
+from lre_core.training import Comparison, Interval, _auc, _baselines, _judged, _up_to, compare, consecutive_runs, fit
 
 Labels = NDArray[np.int64]
 TOPICS = "boats bread paint rain trains music gardens winter chess maps soup lamps stairs bees".split()
@@ -173,6 +173,23 @@ def test_strength_is_judged_by_old_units_where_there_are_any() -> None:
     assert _judged([long, short]) == {0: 2}
     assert _judged([short, short]) == {0: 3, 1: 3}
     assert _judged([np.ones(3)]) == {}
+
+
+def test_a_long_log_is_judged_on_whole_groups_of_a_sample() -> None:
+    groups, targets = ["a", "a", "b", "c", "c"], [np.zeros(size) for size in (3, 3, 4, 2, 2)]
+    assert _up_to(14, groups, targets) == [0, 1, 2, 3, 4]
+    part = _up_to(8, groups, targets)
+    assert 0 < sum(len(targets[index]) for index in part) <= 8
+    assert {groups[index] for index in part}.isdisjoint(groups[index] for index in range(5) if index not in part)
+    assert len(_up_to(0, groups, targets)) in (1, 2)
+
+
+def test_a_fit_that_judges_on_a_sample_still_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lre_core.training.SAMPLE", 30)
+    scorer = fit(HISTORIES[:8], LABELS[:8])
+    for turns, labels in zip(HISTORIES[8:], LABELS[8:], strict=True):
+        scores = scorer.score(turns)
+        assert scores[labels == 1].min() > scores[labels == 0].max()
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(-3, 3)), min_size=2))
