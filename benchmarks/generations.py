@@ -11,7 +11,6 @@ chats they were chosen on, so the even and the odd pairs of chats are told apart
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from lre_core import Evictor, Scorer, generations, group
+from benchmarks.scorers import evidence, lines
+from lre_core import Evictor, Scorer, generations
 from lre_core.evaluation import Replay
 from lre_core.tokens import estimate
 
@@ -62,18 +62,13 @@ class Row(NamedTuple):
 
 def read(path: Path) -> list[Chat]:
     """The chats of the file, each with a scorer fitted on every other one."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    evidence = [{index for question in row["questions"] for index in question["evidence"]} for row in rows]
-    histories = [row["messages"] for row in rows]
-    labels = [
-        np.array([not found.isdisjoint(range(unit.start, unit.stop)) for unit in group(messages)], dtype=np.int64)
-        for messages, found in zip(histories, evidence, strict=True)
-    ]
+    rows = lines(path)
+    found = [{index for question in row["questions"] for index in question["evidence"]} for row in rows]
+    histories, labels = [row["messages"] for row in rows], [evidence(row) for row in rows]
     scorers = [Scorer.fit(histories[1 - half :: 2], labels[1 - half :: 2]) for half in (0, 1)]
     return [
-        Chat(messages, found, scorers[number % 2])
-        for number, (messages, found) in enumerate(zip(histories, evidence, strict=True))
+        Chat(messages, sources, scorers[number % 2])
+        for number, (messages, sources) in enumerate(zip(histories, found, strict=True))
     ]
 
 

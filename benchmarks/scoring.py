@@ -9,7 +9,6 @@ chats of our own making. The paper's pipeline (arXiv 2606.20954) is rebuilt from
 the end of a long one: scored at once, and in a session, which scores new messages together when the budget is hit.
 """
 
-import gzip
 import json
 import statistics
 import time
@@ -27,6 +26,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.scorers import lines
 from benchmarks.selection import ENCODING, texts
 from lre_core import Evictor, Scorer, Unit
 from lre_core.messages import Message, as_messages
@@ -169,8 +169,7 @@ def main(
     """Measure what scoring costs."""
     histories = chats()
     if data is not None:
-        with gzip.open(data, "rt", encoding="utf-8") as stream:
-            histories = [json.loads(line)["messages"] for line in stream]
+        histories = [row["messages"] for row in lines(data)]
     rows = measure(histories, Scorer.named(scorer))
     if as_json:
         for row in rows:

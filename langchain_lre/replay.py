@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langchain_lre.settings import Settings, evictor, with_note
+from langchain_lre.settings import Settings, evictor
 from lre_core import Evictor, View
 
 __all__ = ["Replay", "Replays", "replays"]
@@ -74,7 +74,7 @@ class Replays:
         with self._lock:
             self._known = [*self._known, replay][-HISTORIES:]
         # As the caller gave them now, not as an equal history gave them before.
-        return replace(view, messages=with_note([messages[index] for index in view.kept], view))
+        return replace(view, messages=view.with_note([messages[index] for index in view.kept]))
 
 
 def replays(max_tokens: int, settings: Settings) -> Replays:

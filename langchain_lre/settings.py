@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, Literal, TypedDict, Unpack
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_lre.messages import to_message
 from langchain_lre.tokens import TokenCounter, counting
-from lre_core import Eviction, Evictor, Scorer, View
+from lre_core import Eviction, Evictor, Scorer
 
-__all__ = ["Settings", "evictor", "with_note"]
+__all__ = ["Settings", "evictor"]
 
 
 class Settings(TypedDict, total=False):
@@ -53,11 +53,3 @@ def evictor(max_tokens: int, **settings: Unpack[Settings]) -> Evictor:
 
 def _note(messages: int, tokens: int) -> HumanMessage:
     return HumanMessage(f"[{messages:,} earlier messages were left out here, {tokens:,} tokens]")
-
-
-def with_note(messages: Sequence[BaseMessage], view: View) -> list[BaseMessage]:
-    """The messages that stand for those of a view, and the view's note, if any, where it stands there."""
-    shown = list(messages)
-    if view.note is not None:
-        shown.insert(next(at for at, message in enumerate(view.messages) if message is view.note), view.note)
-    return shown

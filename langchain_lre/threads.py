@@ -10,7 +10,6 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.config import get_config
 
-from langchain_lre.settings import with_note
 from langchain_lre.thinking import without_stale_thinking
 from lre_core import Evictor, Recalled, Session, View
 
@@ -25,7 +24,7 @@ REMEMBERED = 64
 
 def shown(messages: Sequence[BaseMessage], view: View) -> list[BaseMessage]:
     """What the model is given for a view of these messages: see `without_stale_thinking`; with the note, if any."""
-    return with_note(without_stale_thinking(messages, view.kept), view)
+    return view.with_note(without_stale_thinking(messages, view.kept))
 
 
 class Thread:

@@ -64,10 +64,7 @@ class Runs:
         state = decided.get(agent) or evictor.session().state
         view = self._view(evictor, items, state, reserved)
         await ctx.store.set(STATE_KEY, {**decided, agent: view.state})
-        shown = [items[index] for index in view.kept]
-        if view.note is not None:
-            shown.insert(next(at for at, item in enumerate(view.messages) if item is view.note), view.note)
-        return shown
+        return view.with_note([items[index] for index in view.kept])
 
     def _view(self, evictor: Evictor, items: Sequence[Any], state: Mapping[str, Any], reserved: int) -> View:
         run = self._take(items, state)

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lre_core.scripts import SCRIPTS, script_of
-from lre_core.text import mix
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -179,6 +178,16 @@ def _known(runs: NDArray[np.uint64], scripts: Collection[str]) -> NDArray[np.boo
 
 def _places(runs: NDArray[np.uint64], salt: int) -> Iterator[NDArray[np.intp]]:
     """Where each run goes when a person says it, and when others do: twice its bucket, and one more for a plus."""
-    hashes = mix(runs ^ np.uint64(salt * SPREAD % (1 << 64)))
+    hashes = _mix(runs ^ np.uint64(salt * SPREAD % (1 << 64)))
     for voice in range(VOICES):
         yield (hashes >> np.uint64(32 * voice)).astype(np.intp) & (2 * WORD_BUCKETS - 1)
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spreads what tells the values apart over all their bits, in place (the finaliser of splitmix64, Steele 2014)."""
+    values ^= values >> np.uint64(30)
+    values *= np.uint64(0xBF58476D1CE4E5B9)
+    values ^= values >> np.uint64(27)
+    values *= np.uint64(0x94D049BB133111EB)
+    values ^= values >> np.uint64(31)
+    return values

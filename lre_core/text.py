@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COUNTS", "Text", "Tokens", "hash_word", "mix", "scan"]
+__all__ = ["COUNTS", "Text", "Tokens", "hash_word", "scan"]
 
 # What a character is. The first four make words of spaced scripts, the first five words of any.
 LETTER, UPPER, DIGIT, UNDERSCORE, UNSPACED, JOINER, QUESTION, EXCLAMATION, MARK = range(1, 10)
@@ -109,16 +109,6 @@ def scan(texts: Sequence[str]) -> Text:
 def hash_word(word: str) -> int:
     """The hash `scan` gives a word of one token."""
     return int(scan([word]).words.hashes[0])
-
-
-def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spreads what tells the values apart over all their bits, in place (the finaliser of splitmix64, Steele 2014)."""
-    values ^= values >> np.uint64(30)
-    values *= np.uint64(0xBF58476D1CE4E5B9)
-    values ^= values >> np.uint64(27)
-    values *= np.uint64(0x94D049BB133111EB)
-    values ^= values >> np.uint64(31)
-    return values
 
 
 def _blocks(texts: Sequence[str]) -> list[tuple[int, list[str]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -91,6 +91,13 @@ class View:
             }
             for index, (unit, score) in enumerate(zip(self.units, self.scores.tolist(), strict=True))
         ]
+
+    def with_note(self, messages: Sequence[Any]) -> list[Any]:
+        """These messages, which stand for those kept, one each, with the note, if any, where it stands in view."""
+        shown = list(messages)
+        if self.note is not None:
+            shown.insert(next(at for at, message in enumerate(self.messages) if message is self.note), self.note)
+        return shown
 
     def recall(self, query: str, k: int = 5) -> list[Recalled]:
         """Finds again what is out of view; needs the `recall` extra.

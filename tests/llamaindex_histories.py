@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from histories import CALL_BLOCKS, RESULT_BLOCKS, Chat, blocks_of, problems, words
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
+from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.llms.mock import MockFunctionCallingLLM
@@ -118,6 +121,35 @@ async def through_every_awaited_way(memory: BaseMemory, messages: Sequence[ChatM
     return list(map(texts, (shown, stored, await memory.aget())))
 
 
+def put_by_speakers(buffer: Any, speakers: str, count: int, together: str) -> dict[str, list[str]]:
+    """Puts `count` messages of every speaker, all speaking at once, in threads or as tasks; what each said."""
+    spoken = {speaker: [f"{speaker} says {n}" for n in range(count)] for speaker in speakers}
+
+    def speak(speaker: str) -> None:
+        for text in spoken[speaker]:
+            buffer.put(ChatMessage(role="user", content=text))
+            buffer.get()
+
+    async def aspeak(speaker: str) -> None:
+        for text in spoken[speaker]:
+            await buffer.aput(ChatMessage(role="user", content=text))
+            await buffer.aget()
+
+    async def all_speak() -> None:
+        await asyncio.gather(*map(aspeak, spoken))
+
+    if together == "aput":
+        asyncio_run(all_speak())
+    else:
+        with ThreadPoolExecutor(len(spoken)) as threads:
+            list(threads.map(speak, spoken))
+    return spoken
+
+
+DEPRECATED = pytest.mark.filterwarnings(
+    "ignore::pydantic.PydanticDeprecatedSince20", "ignore::pydantic.PydanticDeprecatedSince211"
+)
+"""A workflow looks at every attribute of its agents, at those that pydantic deprecates too."""
 UNCLOSED = pytest.mark.filterwarnings("ignore:Exception ignored in", "ignore::ResourceWarning")
 """LlamaIndex's stores have no way to close their connections."""
 

@@ -22,7 +22,19 @@ from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlo
 from llama_index.core.memory import BaseMemory, ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
-from llamaindex_histories import ERRANDS, TURNS, Model, ReasoningModel, look_up, said, texts, tokens, wire, work
+from llamaindex_histories import (
+    DEPRECATED,
+    ERRANDS,
+    TURNS,
+    Model,
+    ReasoningModel,
+    look_up,
+    said,
+    texts,
+    tokens,
+    wire,
+    work,
+)
 
 import lre_core
 from llamaindex_lre import LREChatMemoryBuffer, LREFunctionAgent, LREReActAgent
@@ -71,10 +83,8 @@ def refused(prompt: list[ChatMessage]) -> list[str]:
 ACTION = re.compile(r"Action Input: [^\n]*\Z")
 KINDS = [(FunctionAgent, LREFunctionAgent, Model), (ReActAgent, LREReActAgent, ReasoningModel)]
 
-# A workflow looks at every attribute of its agents, at those that pydantic deprecates too.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince211"),
+    DEPRECATED,
     # LlamaIndex's own ReActAgent asks it.
     pytest.mark.filterwarnings("ignore:is_running called from within a step:DeprecationWarning"),
 ]

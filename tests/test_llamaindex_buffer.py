@@ -20,6 +20,7 @@ from llamaindex_histories import (
     WritingStore,
     chat_message,
     memory,
+    put_by_speakers,
     refused,
     said,
     texts,
@@ -311,29 +312,7 @@ def test_the_prefix_of_the_prompt_seldom_changes(count: int) -> None:
 @pytest.mark.parametrize("together", ["put", "aput"])
 def test_messages_put_at_the_same_time_are_all_kept_each_speakers_in_order(together: str) -> None:
     buffer = memory(chat_store=WritingStore(pause=0.001))
-    spoken = {speaker: [f"{speaker} says {n}" for n in range(12)] for speaker in "abcdef"}
-
-    def speak(speaker: str) -> None:
-        for text in spoken[speaker]:
-            buffer.put(ChatMessage(role="user", content=text))
-            buffer.get()
-
-    async def aspeak(speaker: str) -> None:
-        for text in spoken[speaker]:
-            await buffer.aput(ChatMessage(role="user", content=text))
-            await buffer.aget()
-
-    async def all_speak() -> None:
-        await asyncio.gather(*map(aspeak, spoken))
-
-    if together == "put":
-        threads = [threading.Thread(target=speak, args=(speaker,)) for speaker in spoken]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    else:
-        asyncio.run(all_speak())
+    spoken = put_by_speakers(buffer, "abcdef", 12, together)
     kept = texts(buffer.get_all())
     for speaker, said_by_speaker in spoken.items():
         assert [text for text in kept if str(text).startswith(speaker)] == said_by_speaker

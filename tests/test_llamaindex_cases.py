@@ -11,15 +11,26 @@ import pytest
 from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
 from llama_index.core.memory import ChatMemoryBuffer
-from llamaindex_histories import LIMIT, UNCLOSED, Model, look_up, refused, said, texts, tokens, tool_turn, unclosed
+from llamaindex_histories import (
+    DEPRECATED,
+    LIMIT,
+    UNCLOSED,
+    Model,
+    look_up,
+    refused,
+    said,
+    texts,
+    tokens,
+    tool_turn,
+    unclosed,
+)
 
 from llamaindex_lre import LREChatMemoryBuffer, LREFunctionAgent, LREMemory
 
 __all__ = ["unclosed"]
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince211"),
+    DEPRECATED,
     UNCLOSED,
 ]
 

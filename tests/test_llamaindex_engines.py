@@ -17,6 +17,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
 from llama_index.core.workflow import Context
 from llamaindex_histories import (
+    DEPRECATED,
     ERRANDS,
     QUESTIONS,
     TURNS,
@@ -80,10 +81,8 @@ def refused(prompts: list[list[Chat]]) -> list[list[str]]:
     return [found for prompt in prompts if (found := problems(prompt))]
 
 
-# A workflow looks at every attribute of its agents, at those that pydantic deprecates too.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince211"),
+    DEPRECATED,
     # LlamaIndex's own ReActAgent asks it.
     pytest.mark.filterwarnings("ignore:is_running called from within a step:DeprecationWarning"),
     UNCLOSED,

@@ -1,9 +1,7 @@
 """`LREMemory` in the place of `Memory`: archived messages come back; queue, store and blocks are as they were."""
 
-import asyncio
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,13 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 from llama_index.core.workflow import Context
 from llamaindex_histories import (
+    DEPRECATED,
     LIMIT,
     QUESTIONS,
     UNCLOSED,
     Model,
     look_up,
+    put_by_speakers,
     refused,
     said,
     texts,
@@ -43,10 +43,8 @@ from llamaindex_lre.stored import StoredMessages
 
 __all__ = ["unclosed"]
 
-# A workflow looks at every attribute of its agents, at those that pydantic deprecates too.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince211"),
+    DEPRECATED,
     UNCLOSED,
 ]
 
@@ -324,26 +322,7 @@ def test_messages_put_at_the_same_time_are_all_kept_each_speakers_in_order(toget
     where: dict[str, Any] = {"async_engine": engine, "session_id": "Mara"}
     buffer = memory(**where)
     buffer.get()
-    spoken = {speaker: [f"{speaker} says {n}" for n in range(8)] for speaker in "abcd"}
-
-    def speak(speaker: str) -> None:
-        for text in spoken[speaker]:
-            buffer.put(ChatMessage(role="user", content=text))
-            buffer.get()
-
-    async def aspeak(speaker: str) -> None:
-        for text in spoken[speaker]:
-            await buffer.aput(ChatMessage(role="user", content=text))
-            await buffer.aget()
-
-    async def all_speak() -> None:
-        await asyncio.gather(*map(aspeak, spoken))
-
-    if together == "aput":
-        asyncio_run(all_speak())
-    else:
-        with ThreadPoolExecutor(len(spoken)) as threads:
-            list(threads.map(speak, spoken))
+    spoken = put_by_speakers(buffer, "abcd", 8, together)
     kept = texts(buffer.get_all())
     assert len(kept) == 32
     for speaker, said_by_speaker in spoken.items():

@@ -14,6 +14,7 @@ from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 from llamaindex_histories import (
+    DEPRECATED,
     ERRANDS,
     LIMIT,
     UNCLOSED,
@@ -34,8 +35,7 @@ from llamaindex_lre import LREChatMemoryBuffer, LREFunctionAgent, LREMemory, LRE
 __all__ = ["unclosed"]
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
-    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince211"),
+    DEPRECATED,
     pytest.mark.filterwarnings("ignore:is_running called from within a step:DeprecationWarning"),
     UNCLOSED,
 ]
