@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from operator import eq
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from lre_core.scripts import SCRIPTS
 from lre_core.text import COUNTS, Text, scan
 from lre_core.units import Unit
 from lre_core.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 __all__ = ["FEATURES", "FEATURE_SET", "Features"]
 
@@ -137,7 +134,7 @@ class Features:
 
     Args:
         word_weights: (WORD_BUCKETS,) weights of the hashed words. Given these, a unit's words are folded into one
-            number; without them they are kept for `words`, which training learns from.
+            number; without them they are kept in `said`, which training learns from.
         salt: of the hashing that the weights were learned with.
         scripts: that they were learned from; words of others count for nothing.
     """
@@ -362,19 +359,12 @@ class Features:
         out[:, at:] = np.array(since, np.float64).T
         return out
 
-    def words(self, salt: int = 0, scripts: Collection[str] = SCRIPTS) -> csr_matrix:
-        """(units, WORD_BUCKETS) sparse: hashed words of every unit. Needs scipy, which the `train` extra brings."""
-        return self._rows.matrix(salt, scripts)
-
-    def word_scripts(self) -> NDArray[np.intp]:
-        """(len(SCRIPTS),) how much there is of each script, in runs of characters."""
-        return self._rows.scripts()
-
     @property
-    def _rows(self) -> WordRows:
+    def said(self) -> Said:
+        """The words of every unit, if no weights for them were given."""
         if isinstance(self._said, WordScores):
             raise TypeError("features that were given word weights keep no words")
-        return self._said
+        return self._said.said
 
     @property
     def word_scores(self) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ of a domain matters. Words of a script that was hardly there in training say not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from lre_core.scripts import SCRIPTS, script_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["WORD_BUCKETS", "Said", "WordRows", "WordScores", "runs"]
+__all__ = ["WORD_BUCKETS", "Said", "WordMatrix", "WordRows", "WordScores", "runs", "scripts_of"]
 
 WORD_BUCKETS = 2048
 """Into how many signed buckets runs of characters are hashed."""
@@ -56,6 +56,10 @@ class Said(NamedTuple):
     def voice(self) -> NDArray[np.intp]:
         """(units,) 0 for a person, 1 for everybody else."""
         return np.where(self.person, 0, 1)
+
+
+NO_INDEX = np.empty(0, np.intp)
+NOTHING_SAID = Said(NO_INDEX, NO_INDEX, np.empty(0), np.empty(0, np.bool_), np.empty(0, np.uint64), NO_INDEX)
 
 
 def runs(
@@ -126,7 +130,7 @@ class WordScores:
 
 
 class WordRows:
-    """The same, kept as rows of buckets to learn weights from."""
+    """The same, kept to learn weights from."""
 
     def __init__(self) -> None:
         self._said: list[Said] = []
@@ -136,34 +140,61 @@ class WordRows:
         self._said.append(said)
         return np.zeros(len(said.person))
 
-    def scripts(self) -> NDArray[np.intp]:
-        """(len(SCRIPTS),) how many runs of each script the words have."""
-        every_run = np.concatenate([np.empty(0, np.uint64), *(said.runs for said in self._said)])
-        return np.bincount(_script(every_run), minlength=len(SCRIPTS))
-
-    def matrix(self, salt: int, scripts: Collection[str]) -> csr_matrix:
-        """(units, WORD_BUCKETS) sparse, of these scripts. Needs scipy, which the `train` extra brings."""
-        from scipy.sparse import csr_matrix, diags
-
-        if not self._said:
-            return csr_matrix((0, WORD_BUCKETS))
+    @property
+    def said(self) -> Said:
+        """All of it, as if it had been added at once."""
         starts = np.cumsum([0, *(len(said.person) for said in self._said)])
-        unit = np.concatenate([said.unit + start for said, start in zip(self._said, starts, strict=False)])
-        word, weight, voice, every_run, lengths = (
-            np.concatenate([getattr(said, name) for said in self._said])
-            for name in ("word", "weight", "voice", "runs", "lengths")
+        return _joined([said._replace(unit=said.unit + at) for said, at in zip(self._said, starts, strict=False)])
+
+
+class WordMatrix:
+    """Hashed words of the units of several histories. Needs scipy, which the `train` extra brings.
+
+    Args:
+        histories: what was said in each.
+        scripts: whose words count.
+    """
+
+    def __init__(self, histories: Sequence[Said], scripts: Collection[str] = SCRIPTS) -> None:
+        from scipy.sparse import csr_matrix
+
+        units = np.cumsum([0, *(len(said.person) for said in histories)])
+        words = np.cumsum([0, *(len(said.lengths) for said in histories)])
+        said = _joined(
+            [
+                said._replace(unit=said.unit + unit, word=said.word + word)
+                for said, unit, word in zip(histories, units, words, strict=False)
+            ]
         )
-        run_of = np.repeat(np.arange(len(lengths)), lengths)
-        shape = (len(voice), len(lengths))
-        rows = csr_matrix((len(voice), WORD_BUCKETS))
-        known = _known(every_run, scripts)
-        for speaker, place in enumerate(_places(every_run, salt)):
-            sign = known * (2.0 * (place & 1) - 1.0)
-            words = csr_matrix((sign, (run_of, place >> 1)), shape=(len(lengths), WORD_BUCKETS))
-            theirs = voice[unit] == speaker
-            rows += csr_matrix((weight[theirs], (unit[theirs], word[theirs])), shape=shape) @ words
-        count = np.bincount(unit, lengths[word] * weight, len(voice))
-        return (diags(1.0 / (count + PADDING)) @ rows).tocsr()
+        share = said.weight / (np.bincount(said.unit, said.lengths[said.word] * said.weight) + PADDING)[said.unit]
+        # A word stands twice, once for each voice.
+        place = said.word + words[-1] * said.voice[said.unit]
+        self._shares = csr_matrix((share, (said.unit, place)), shape=(units[-1], VOICES * words[-1]))
+        self._runs, self._known = said.runs, _known(said.runs, scripts)
+        self._ends = np.cumsum(said.lengths)
+
+    def hashed(self, salt: int) -> csr_matrix:
+        """(units, WORD_BUCKETS) under a salt, sparse."""
+        from scipy.sparse import csr_matrix
+
+        place = np.concatenate(list(_places(self._runs, salt)))
+        sign = np.tile(self._known, VOICES) * (2.0 * (place & 1) - 1.0)
+        ends = [voice * len(self._runs) + self._ends for voice in range(VOICES)]
+        shape = (VOICES * len(self._ends), WORD_BUCKETS)
+        return self._shares @ csr_matrix((sign, place >> 1, np.concatenate([[0], *ends])), shape=shape)
+
+
+def scripts_of(histories: Sequence[Said]) -> NDArray[np.intp]:
+    """(len(SCRIPTS),) how many runs of each script the words of these histories have."""
+    counts = np.zeros(len(SCRIPTS), np.intp)
+    for said in histories:
+        counts += np.bincount(_script(said.runs), minlength=len(SCRIPTS))
+    return counts
+
+
+def _joined(parts: Sequence[Said]) -> Said:
+    """Parts whose units and words are numbered through."""
+    return Said(*map(np.concatenate, zip(NOTHING_SAID, *parts, strict=True)))
 
 
 def _script(runs: NDArray[np.uint64]) -> NDArray[np.intp]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lre_core.errors import MissingExtra, TrainingError
 from lre_core.features import FEATURES, Features
+from lre_core.grams import Said, WordMatrix, scripts_of
 from lre_core.intervals import Interval, Resampled
 from lre_core.messages import ChatMessage, Message, as_messages
 from lre_core.scorer import CLIP, Scorer
@@ -19,7 +20,7 @@ from lre_core.scripts import learned_scripts
 from lre_core.units import group_from
 
 try:
-    from scipy.sparse import csr_matrix, hstack, vstack
+    from scipy.sparse import csr_matrix, hstack
     from scipy.stats import rankdata
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -37,8 +38,8 @@ STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 """Inverse regularisation strengths tried, as scikit-learn's `C`."""
 SALTS = range(8)
 """Salts tried, see `lre_core.grams`: on LoCoMo their AUCs lie up to 0.006 apart, and alike for held-out histories."""
-SAMPLE = 30_000
-"""Units that strength and salt are chosen on; more would choose the same, and the choice is most of the time."""
+SAMPLE = 1_000_000
+"""Words of units, each once a unit, that strength and salt are chosen on; the choice is most of the time."""
 USUAL = 0.1
 """The strength where nothing can be held out to choose one by."""
 CARRIES_OVER = frozenset(
@@ -81,51 +82,75 @@ def fit(
     Raises:
         TrainingError: no history, or labels all alike, or other than 0 and 1, or not one a unit.
     """
+    read = [as_messages(history) for history in histories]
+    return _fitted(_cases(read, labels), list(groups) if groups is not None else consecutive_runs(read))
+
+
+class Case(NamedTuple):
+    """A history as training sees it.
+
+    Attributes:
+        statistics: (units, len(FEATURES)) as of its last unit.
+        said: the words of its units.
+        needed: (units,) its labels, 0 or 1.
+    """
+
+    statistics: NDArray[np.float64]
+    said: Said
+    needed: NDArray[np.float64]
+
+
+def _cases(histories: Sequence[Sequence[Message]], labels: Sequence[ArrayLike]) -> list[Case]:
     if len(histories) != len(labels):
         raise TrainingError(f"{len(histories)} histories but {len(labels)} sequences of labels")
-    read = [as_messages(history) for history in histories]
-    rows = [_features(messages) for messages in read]
-    targets = [_target(label, row.size, number) for number, (label, row) in enumerate(zip(labels, rows, strict=True))]
-    y = np.concatenate(targets) if targets else np.empty(0)
+    cases = []
+    for number, (messages, label) in enumerate(zip(histories, labels, strict=True)):
+        features = Features()
+        features.extend(messages, group_from(messages, 0))
+        cases.append(Case(features.matrix(), features.said, _target(label, features.size, number)))
+    return cases
+
+
+def _fitted(cases: Sequence[Case], groups: Sequence[object]) -> Scorer:
+    y = np.concatenate([np.empty(0), *(case.needed for case in cases)])
     if not 0 < y.sum() < len(y):
         raise TrainingError(f"nothing to tell apart: {int(y.sum())} of {len(y)} units are labelled as needed")
 
-    statistics = np.vstack([row.matrix() for row in rows])
+    statistics = np.vstack([case.statistics for case in cases])
     mean, deviation = statistics.mean(axis=0), statistics.std(axis=0)
     scale = np.where(deviation > 1e-9, 1.0 / np.maximum(deviation, 1e-9), 0.0)
     prior = np.array([1.0 if name in CARRIES_OVER else STATISTIC_PRIOR for name in FEATURES])
     standardised = csr_matrix(np.clip((statistics - mean) * scale, -CLIP, CLIP) * prior)
 
-    scripts = learned_scripts(np.sum([row.word_scripts() for row in rows], axis=0))
+    scripts = learned_scripts(scripts_of([case.said for case in cases]))
+    ends = np.cumsum([0, *(len(case.needed) for case in cases)])
 
-    ends = np.cumsum([0, *map(len, targets)])
-
-    def design(salt: int, chosen: Sequence[int]) -> spmatrix:
+    def design(chosen: Sequence[int]) -> Callable[[int], spmatrix]:
         every_row = np.concatenate([np.arange(ends[index], ends[index + 1]) for index in chosen])
-        words = vstack([rows[index].words(salt, scripts) for index in chosen])
-        return hstack([standardised[every_row], WORD_PRIOR * words]).tocsr()
+        words = WordMatrix([cases[index].said for index in chosen], scripts)
+        return lambda salt: hstack([standardised[every_row], WORD_PRIOR * words.hashed(salt)]).tocsr()
 
-    keys = list(groups) if groups is not None else consecutive_runs(read)
-    sample = _up_to(SAMPLE, keys, targets)
-    held_out = HeldOut([targets[index] for index in sample], [keys[index] for index in sample])
-    first = design(0, sample)
+    sample = _up_to(SAMPLE, groups, [len(case.said.word) for case in cases])
+    held_out = HeldOut([cases[index].needed for index in sample], [groups[index] for index in sample])
+    sampled = design(sample)
+    first = sampled(SALTS[0])
     strength = held_out.best(STRENGTHS, lambda strength: (first, strength), usual=USUAL)
-    salt = held_out.best(SALTS, lambda salt: (design(salt, sample), strength), usual=SALTS[0])
-    model = _regression(strength).fit(design(salt, range(len(rows))), y)
+    salt = held_out.best(SALTS, lambda salt: (sampled(salt), strength), usual=SALTS[0])
+    model = _regression(strength).fit(design(range(len(cases)))(salt), y)
     statistic_weights, word_weights = np.split(model.coef_[0], [len(FEATURES)])
     return Scorer.quantised(
         float(model.intercept_[0]), mean, scale, statistic_weights * prior, WORD_PRIOR * word_weights, salt, scripts
     )
 
 
-def _up_to(most: int, groups: Sequence[object], targets: Sequence[NDArray[np.float64]]) -> list[int]:
-    """Histories with no more units than this in all, whole groups of them as they are drawn; one group at least."""
+def _up_to(most: int, groups: Sequence[object], sizes: Sequence[int]) -> list[int]:
+    """Histories that are no larger than this in all, whole groups of them as they are drawn; one group at least."""
     names = list(dict.fromkeys(groups))
-    units = dict.fromkeys(names, 0)
-    for name, target in zip(groups, targets, strict=True):
-        units[name] += len(target)
+    size_of = dict.fromkeys(names, 0)
+    for name, size in zip(groups, sizes, strict=True):
+        size_of[name] += size
     order = np.random.default_rng(0).permutation(len(names))
-    fitting = np.searchsorted(np.cumsum([units[names[k]] for k in order]), most, side="right")
+    fitting = np.searchsorted(np.cumsum([size_of[names[k]] for k in order]), most, side="right")
     taken = {names[k] for k in order[: max(1, int(fitting))]}
     return [index for index, name in enumerate(groups) if name in taken]
 
@@ -149,12 +174,6 @@ def consecutive_runs(histories: Sequence[Sequence[Message]]) -> list[int]:
         opens = not shared or list(before[:shared]) != list(history[:shared])
         keys.append((keys[-1] if keys else -1) + opens)
     return keys
-
-
-def _features(messages: Sequence[Message]) -> Features:
-    features = Features()
-    features.extend(messages, group_from(messages, 0))
-    return features
 
 
 def _regression(strength: float) -> Any:
@@ -294,13 +313,15 @@ def compare(
     Raises:
         TrainingError: there is one group only, or what `fit` raises.
     """
-    keys = list(groups) if groups is not None else consecutive_runs([as_messages(history) for history in histories])
+    read = [as_messages(history) for history in histories]
+    keys = list(groups) if groups is not None else consecutive_runs(read)
     splits = _folds(keys, folds)
     if not splits:
         raise TrainingError("one history cannot be both trained and tested on; have 1, want at least 2")
     found: dict[object, list[dict[str, float]]] = {}
+    cases = _cases(read, labels)
     for train, held in splits:
-        scorer = fit([histories[i] for i in train], [labels[i] for i in train], groups=[keys[i] for i in train])
+        scorer = _fitted([cases[i] for i in train], [keys[i] for i in train])
         for i in held:
             aucs = _aucs(scorer.score, histories[i], labels[i], keep_recent)
             if aucs is not None:

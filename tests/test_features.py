@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lre_core import text
 from lre_core.features import FEATURES, NEXT, OWN, PREVIOUS, SINCE, Features
-from lre_core.grams import PADDING, SPREAD, WORD_BUCKETS
+from lre_core.grams import PADDING, SPREAD, WORD_BUCKETS, WordMatrix
 from lre_core.messages import as_messages
 from lre_core.scripts import PAGES, SCRIPTS, learned_scripts
 from lre_core.text import BASE, COUNTS, UNSPACED_RANGES, hash_word, scan
@@ -236,6 +236,11 @@ def column(history: Sequence[Chat], name: str) -> NDArray[np.float64]:
     return read(history).matrix()[:, FEATURES.index(name)]
 
 
+def hashed(features: Features, salt: int = 0, scripts: Collection[str] = SCRIPTS) -> NDArray[np.float64]:
+    rows: NDArray[np.float64] = WordMatrix([features.said], scripts).hashed(salt).toarray()
+    return rows
+
+
 def close(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
     # Sums in another order differ in their last bits.
     return one.shape == other.shape and np.allclose(one, other, rtol=1e-9, atol=1e-12)
@@ -245,7 +250,7 @@ def close(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
 def test_extended_a_few_units_at_a_time_equals_all_at_once(history: list[Chat], steps: int) -> None:
     grown, whole = read(history, steps), read(history)
     assert close(grown.matrix(), whole.matrix())
-    assert close(grown.words().toarray(), whole.words().toarray())
+    assert close(hashed(grown), hashed(whole))
     assert all(close(whole.matrix(start), whole.matrix()[start:]) for start in range(whole.size + 1))
 
 
@@ -269,15 +274,22 @@ def test_promise_4_a_row_depends_only_on_what_is_there_by_now(history: list[Chat
         assert close(now[:-1, settled], final[: count - 1, settled])
 
 
+@given(st.lists(histories(), max_size=4))
+@settings(max_examples=50)
+def test_words_of_several_histories_are_hashed_as_each_alone(several: list[list[Chat]]) -> None:
+    together = WordMatrix([read(history).said for history in several]).hashed(1).toarray()
+    assert close(together, np.concatenate([np.empty((0, WORD_BUCKETS)), *(hashed(read(h), 1) for h in several)]))
+
+
 @given(histories())
 @settings(max_examples=50)
 def test_word_scores_equal_the_words_times_their_weights(history: list[Chat]) -> None:
     whole = read(history)
-    weights = np.sin(np.arange(whole.words().shape[1]))
+    weights = np.sin(np.arange(hashed(whole).shape[1]))
     folded = Features(weights)
     messages = as_messages(history)
     folded.extend(messages, group_from(messages, 0))
-    assert close(folded.word_scores, whole.words() @ weights)
+    assert close(folded.word_scores, hashed(whole) @ weights)
 
 
 def slow_words(history: Sequence[Chat], salt: int, scripts: Collection[str]) -> NDArray[np.float64]:
@@ -310,14 +322,14 @@ def slow_words(history: Sequence[Chat], salt: int, scripts: Collection[str]) -> 
 @given(histories(), st.integers(0, 7), st.sets(st.sampled_from(SCRIPTS)))
 @settings(max_examples=50)
 def test_hashed_words_equal_a_slow_reading(history: list[Chat], salt: int, scripts: set[str]) -> None:
-    assert close(read(history).words(salt, scripts).toarray(), slow_words(history, salt, scripts))
+    assert close(hashed(read(history), salt, scripts), slow_words(history, salt, scripts))
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_hashed_words_of_each_fragment_equal_a_slow_reading(fragment: str) -> None:
     history = [human(fragment), assistant(f"{fragment} and {fragment}"), human("x y")]
-    assert close(read(history).words().toarray(), slow_words(history, 0, SCRIPTS))
-    assert close(read(history).words(3, {"kana"}).toarray(), slow_words(history, 3, {"kana"}))
+    assert close(hashed(read(history)), slow_words(history, 0, SCRIPTS))
+    assert close(hashed(read(history), 3, {"kana"}), slow_words(history, 3, {"kana"}))
 
 
 def test_a_script_is_learned_from_a_hundredth_of_the_text_on() -> None:
@@ -329,7 +341,7 @@ def test_a_script_is_learned_from_a_hundredth_of_the_text_on() -> None:
 
 def test_forms_of_a_word_share_most_of_their_buckets_and_voices_none() -> None:
     said = [human("cancelling"), human("cancelled"), human("bread"), assistant("cancelling")]
-    rows = np.abs(read(said).words().toarray()) > 0
+    rows = np.abs(hashed(read(said))) > 0
     assert (rows[0] & rows[1]).sum() >= 4
     assert (rows[0] & rows[2]).sum() == (rows[0] & rows[3]).sum() == 0
 

@@ -11,12 +11,12 @@ import pytest
 from histories import SCORER, VOCABULARY, Chat, histories, human, shape
 from hypothesis import given, settings
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, hstack, vstack
+from scipy.sparse import csr_matrix, hstack
 from sklearn.linear_model import LogisticRegression
 
 from lre_core import InvalidScorer, Scorer, UnknownScorer, group
 from lre_core.features import FEATURES, Features
-from lre_core.grams import WORD_BUCKETS
+from lre_core.grams import WORD_BUCKETS, WordMatrix
 from lre_core.messages import as_messages
 from lre_core.scorer import CLIP, bundled_scorers
 from lre_core.training import CARRIES_OVER, STATISTIC_PRIOR, USUAL, WORD_PRIOR
@@ -60,7 +60,7 @@ def design_of(runs: list[list[Chat]], salt: int) -> csr_matrix:
     varies = statistics.std(axis=0) > 1e-9
     standardised = np.zeros_like(statistics)
     standardised[:, varies] = (statistics - statistics.mean(axis=0))[:, varies] / statistics.std(axis=0)[varies]
-    words = vstack([row.words(salt) for row in rows])
+    words = WordMatrix([row.said for row in rows]).hashed(salt)
     return hstack([csr_matrix(np.clip(standardised, -CLIP, CLIP)), words]).tocsr()
 
 

@@ -176,12 +176,12 @@ def test_strength_is_judged_by_old_units_where_there_are_any() -> None:
 
 
 def test_a_long_log_is_judged_on_whole_groups_of_a_sample() -> None:
-    groups, targets = ["a", "a", "b", "c", "c"], [np.zeros(size) for size in (3, 3, 4, 2, 2)]
-    assert _up_to(14, groups, targets) == [0, 1, 2, 3, 4]
-    part = _up_to(8, groups, targets)
-    assert 0 < sum(len(targets[index]) for index in part) <= 8
+    groups, sizes = ["a", "a", "b", "c", "c"], [3, 3, 4, 2, 2]
+    assert _up_to(14, groups, sizes) == [0, 1, 2, 3, 4]
+    part = _up_to(8, groups, sizes)
+    assert 0 < sum(sizes[index] for index in part) <= 8
     assert {groups[index] for index in part}.isdisjoint(groups[index] for index in range(5) if index not in part)
-    assert len(_up_to(0, groups, targets)) in (1, 2)
+    assert len(_up_to(0, groups, sizes)) in (1, 2)
 
 
 def test_a_fit_that_judges_on_a_sample_still_learns(monkeypatch: pytest.MonkeyPatch) -> None:
