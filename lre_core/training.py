@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from scipy.sparse import spmatrix
 
 T = TypeVar("T")
+Ranking = Callable[[Sequence[ChatMessage]], NDArray[np.float64]]
 
 __all__ = ["Comparison", "Interval", "compare", "fit", "rank"]
 
@@ -278,12 +279,16 @@ class Comparison:
         """The baseline with the highest AUC."""
         return max(self.lead, key=lambda name: self.auc[name].mean)
 
-    def verdict(self) -> str:
-        """One plain sentence: better than the best baseline, or not, or too early to say."""
+    def verdict(self, titles: Mapping[str, str] | None = None) -> str:
+        """One plain sentence: better than the best baseline, or not, or too early to say.
+
+        Args:
+            titles: what to call a baseline, where that is not its name.
+        """
         if self.histories < ENOUGH:
             return f"too few histories to tell: have {self.histories}, want about {ENOUGH}"
-        name = self.best_baseline
-        lead = self.lead[name]
+        lead = self.lead[self.best_baseline]
+        name = (titles or {}).get(self.best_baseline, self.best_baseline)
         if lead.low > 0:
             spread = max(lead.high - lead.mean, lead.mean - lead.low)
             return f"better than {name} by {lead.mean:.2f} ± {spread:.2f} AUC on {self.histories} held-out histories"
@@ -297,6 +302,7 @@ def compare(
     groups: Sequence[object] | None = None,
     keep_recent: int = 0,
     folds: int = 5,
+    rivals: Mapping[str, Ranking] | None = None,
 ) -> Comparison:
     """Cross-validates by group, and ranks the same held-out units by simpler means.
 
@@ -309,6 +315,8 @@ def compare(
         groups: for each history, what it belongs to; see `Scorer.fit`.
         keep_recent: the last units, which never compete and so are not ranked.
         folds: parts the groups are cut into; each is held out once.
+        rivals: other scorers, from a history to one score a unit, to stand among the baselines. They should not have
+            been trained on these histories.
 
     Raises:
         TrainingError: there is one group only, or what `fit` raises.
@@ -323,14 +331,14 @@ def compare(
     for train, held in splits:
         scorer = _fitted([cases[i] for i in train], [keys[i] for i in train])
         for i in held:
-            aucs = _aucs(scorer.score, histories[i], labels[i], keep_recent)
+            aucs = _aucs({"lre": scorer.score, **(rivals or {})}, histories[i], labels[i], keep_recent)
             if aucs is not None:
                 found.setdefault(keys[i], []).append(aucs)
     return _summarise(list(found.values()))
 
 
 def rank(
-    scorer: Callable[[Sequence[ChatMessage]], NDArray[np.float64]],
+    scorer: Ranking,
     histories: Sequence[Sequence[ChatMessage]],
     labels: Sequence[ArrayLike],
     *,
@@ -350,24 +358,24 @@ def rank(
     """
     found: dict[object, list[dict[str, float]]] = {}
     for history, label, group in zip(histories, labels, groups, strict=True):
-        aucs = _aucs(scorer, history, label, keep_recent)
+        aucs = _aucs({"lre": scorer}, history, label, keep_recent)
         if aucs is not None:
             found.setdefault(group, []).append(aucs)
     return _summarise(list(found.values()))
 
 
 def _aucs(
-    scorer: Callable[[Sequence[ChatMessage]], NDArray[np.float64]],
+    scorers: Mapping[str, Ranking],
     history: Sequence[ChatMessage],
     labels: ArrayLike,
     keep_recent: int,
 ) -> dict[str, float] | None:
-    """AUC of a scorer and of each baseline on one history; None where the old units are all alike."""
+    """AUC of each scorer and of each baseline on one history; None where the old units are all alike."""
     y = np.asarray(labels)
     old = max(len(y) - keep_recent, 0)
     if not 0 < y[:old].sum() < old:
         return None
-    rankings = {"lre": scorer(history)} | _baselines(as_messages(history))
+    rankings = {name: score(history) for name, score in scorers.items()} | _baselines(as_messages(history))
     return {name: _auc(y[:old], ranking[:old]) for name, ranking in rankings.items()}
 
 

@@ -127,6 +127,15 @@ def test_compare_says_better_than_on_a_separable_set() -> None:
     assert comparison.verdict().endswith("AUC on 20 held-out histories")
 
 
+def test_compare_ranks_rivals_on_the_same_held_out_units() -> None:
+    needed = {id(history): labels.astype(np.float64) for history, labels in zip(HISTORIES, LABELS, strict=True)}
+    comparison = compare(HISTORIES, LABELS, folds=2, rivals={"seer": lambda history: needed[id(history)]})
+    assert comparison.auc["seer"] == Interval(1, 1, 1)
+    assert comparison.best_baseline == "seer"
+    assert comparison.verdict().startswith("not better than seer (")
+    assert comparison.verdict({"seer": "a seer"}).endswith("): keep a seer")
+
+
 def test_compare_says_not_better_than_on_random_labels() -> None:
     comparison = compare(HISTORIES, shuffled(LABELS), folds=2)
     name = comparison.best_baseline

@@ -158,57 +158,49 @@ def train(
         raise InvalidSetting(f"--folds is {folds}; it must be 2 or more")
     if not out.parent.is_dir():
         raise InvalidSetting(f"{out}: there is no folder {out.parent}")
-    from lre_core.training import compare, fit, rank
+    from lre_core.training import compare, fit
 
     sample, read = sampled(paths, most, skip_bad, quiet)
     cases = labelled(sample, quiet)
     with waiting(f"training on {cases.units:,} units", quiet):
         scorer = fit(cases.histories, cases.labels, groups=cases.groups)
     comparison: Comparison | None = None
-    bundled: Interval | None = None
     verdict = f"too few histories to tell: have {len(set(cases.groups))}, want about 20"
     if len(set(cases.groups)) > 1:
         with waiting(f"cross-validating in {folds} folds", quiet):
             try:
                 comparison = compare(
-                    cases.histories, cases.labels, groups=cases.groups, keep_recent=keep_recent, folds=folds
-                )
-                verdict = comparison.verdict()
-                # Never trained on these logs, so all of them are held out for it.
-                ships = rank(
-                    scores_by("auto"),
                     cases.histories,
                     cases.labels,
                     groups=cases.groups,
                     keep_recent=keep_recent,
+                    folds=folds,
+                    rivals={"bundled": scores_by("auto")},
                 )
-                bundled = ships.auc.get("lre")
+                verdict = comparison.verdict(SHOWN)
             except TrainingError as error:
                 verdict = f"too few histories to tell: {error}"
 
     scorer.save(out)
     card = out.with_suffix(".md")
     card.write_text(
-        _card(out.stem, scorer, cases, read, comparison, bundled, verdict, folds=folds, keep_recent=keep_recent),
+        _card(out.stem, scorer, cases, read, comparison, verdict, folds=folds, keep_recent=keep_recent),
         "utf-8",
     )
     if not quiet:
         screen = console()
         if comparison is not None and comparison.auc:
-            screen.print(ranking_table(comparison, bundled))
+            screen.print(ranking_table(comparison))
         screen.print(
             f"{cases.needed:,} of {cases.units:,} units were needed later, at {len(cases.histories):,} moments."
         )
         screen.print(f"Verdict: {verdict}.", soft_wrap=True)
-        if comparison is not None and bundled is not None and bundled.mean >= comparison.auc["lre"].mean:
-            screen.print("The bundled scorer ranks no worse on these logs: where you name none, you have it already.")
         screen.print(f"Wrote {out} ({out.stat().st_size:,} bytes) and {card}.", soft_wrap=True)
     if as_json:
         write_json(
             _counts(sample, read, cases)
             | {"verdict": verdict, "scorer": str(out), "card": str(card)}
             | comparison_json(comparison)
-            | {"bundled": None if bundled is None else _interval_json(bundled)}
         )
 
 
@@ -241,24 +233,22 @@ def _interval_json(interval: Interval) -> dict[str, float]:
     return {"mean": interval.mean, "low": interval.low, "high": interval.high}
 
 
-def ranked(comparison: Comparison | None, bundled: Interval | None) -> list[tuple[str, str, str]]:
-    """Rankings with their AUC and how far the scorer is ahead of each, best first, the bundled scorer among them."""
-    if comparison is None:
-        return []
-    auc, ahead = dict(comparison.auc), {name: str(lead) for name, lead in comparison.lead.items()}
-    if bundled is not None:
-        auc["bundled"] = bundled
-        ahead["bundled"] = f"{auc['lre'].mean - bundled.mean:.3f}"
-    return [(name, str(auc[name]), ahead.get(name, "")) for name in sorted(auc, key=lambda name: -auc[name].mean)]
+def ranked(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """Rankings with their AUC and how far the scorer is ahead of each, best first."""
+    auc, lead = comparison.auc, comparison.lead
+    return [
+        (SHOWN.get(name, name), str(auc[name]), str(lead.get(name, "")))
+        for name in sorted(auc, key=lambda name: -auc[name].mean)
+    ]
 
 
-def ranking_table(comparison: Comparison, bundled: Interval | None = None) -> Table:
+def ranking_table(comparison: Comparison) -> Table:
     """AUC by ranking, best first, and how far the scorer is ahead of each."""
     table = Table(box=None, pad_edge=False)
     for name in ("ranking", "AUC (95 %)", "scorer ahead by"):
         table.add_column(name, no_wrap=True)
-    for name, auc, ahead in ranked(comparison, bundled):
-        table.add_row(SHOWN.get(name, name), auc, ahead)
+    for row in ranked(comparison):
+        table.add_row(*row)
     return table
 
 
@@ -268,7 +258,6 @@ def _card(
     cases: Cases,
     read: logs.Histories,
     comparison: Comparison | None,
-    bundled: Interval | None,
     verdict: str,
     *,
     folds: int,
@@ -287,10 +276,7 @@ def _card(
         digest=_digest(cases),
         version=version("lre-memory"),
         folds=folds,
-        rows="\n".join(
-            f"| {SHOWN.get(name, name)} | {auc} | {ahead} |" for name, auc, ahead in ranked(comparison, bundled)
-        )
-        or "| | | |",
+        rows="\n".join(f"| {' | '.join(row)} |" for row in (ranked(comparison) if comparison else ())) or "| | | |",
         verdict=verdict[0].upper() + verdict[1:],
         keep_recent=keep_recent,
     )
