@@ -7,7 +7,7 @@ depends on how long the history will become. All counting is over hashes; no wor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import eq
 from typing import Any
 
@@ -262,13 +262,13 @@ class Features:
         pairs = self._words.observe(text.words.hashes, owner + self.size)
         row, before = pairs.unit - self.size, pairs.before
         idf = np.log((pairs.unit + 1) / (before + 1))
-        told = np.array([np.ones(len(row)), idf, before == 0, before <= RARE, pairs.previous == pairs.unit - 1])
-        distinct, idf_sum, unseen, rare, repeats = _sums(row, told, n)
+        distinct = np.bincount(row, minlength=n)
+        told = (idf, before == 0, before <= RARE, pairs.previous == pairs.unit - 1)
+        idf_sum, unseen, rare, repeats = _sums(row, told, n)
         highest = np.zeros(n)
         np.maximum.at(highest, row, idf)
-        flags = lexicon_flags(pairs.token)
-        listed = np.flatnonzero(flags)
-        lexicon = _sums(row[listed], flags[listed] >> BITS & np.uint8(1), n)
+        listed, flags = lexicon_flags(pairs.token)
+        lexicon = _sums(row[listed], flags >> BITS & np.uint8(1), n)
         again = np.flatnonzero((before > 0) & (before <= OFTEN))
         self._count("word", pairs.first[again])
         self._credit("unit", pairs.first[again], pairs.unit[again])
@@ -306,7 +306,7 @@ class Features:
             np.maximum.at(self._last_use[:, 1], ids.first[taken], ids.unit[taken] + 1)
             self._count("used", ids.first[taken & (ids.calls == 1)])
             np.maximum.at(self._reuse[:, REUSE.index("one")], ids.first[taken], ids.calls[taken])
-        introduced, seen, called = _sums(ids.unit - self.size, np.array([~again, again, ids.called]), n)
+        introduced, seen, called = _sums(ids.unit - self.size, (~again, again, ids.called), n)
         return {"identifiers_introduced": introduced, "identifiers_seen_before": seen, "identifiers_in_calls": called}
 
     def _count(self, name: str, introducer: NDArray[np.integer]) -> None:
@@ -411,8 +411,6 @@ def _count_characters(text: Text, owner: NDArray[np.intp], field: NDArray[np.int
     }
 
 
-def _sums(rows: NDArray[np.intp], columns: NDArray[Any], n: int) -> NDArray[Any]:
-    """(columns, n): each column, one value an entry, summed by row."""
-    count = len(columns)
-    index = rows + n * np.arange(count)[:, np.newaxis]
-    return np.bincount(index.ravel(), columns.ravel(), count * n).reshape(count, n)
+def _sums(rows: NDArray[np.intp], columns: Iterable[NDArray[Any]], n: int) -> list[NDArray[Any]]:
+    """Each column, one value an entry, summed by row: (n,) each."""
+    return [np.bincount(rows, column, n) for column in columns]

@@ -15,6 +15,8 @@ from lre_core.vocabulary import POSITION_BITS
 
 __all__ = ["LEXICON", "lexicon_flags"]
 
+LAST_BITS = np.uint64((1 << 14) - 1)
+
 LEXICON: dict[str, frozenset[str]] = {
     name: frozenset(words.split())
     for name, words in {
@@ -56,23 +58,29 @@ LEXICON: dict[str, frozenset[str]] = {
 }
 
 
-def lexicon_flags(token: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """For each token, a bit for every class of words it belongs to.
+def lexicon_flags(token: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """Which tokens the lexicon lists, and for each of them a bit for every class of words it belongs to.
 
     Args:
-        token: (n,) high bits of hashes, ascending, as in `Pairs.token`.
+        token: (n,) high bits of hashes, as in `Pairs.token`.
     """
-    keys, flags = _lexicon()
-    found = np.minimum(np.searchsorted(keys, token), len(keys) - 1)
-    return np.where(keys[found] == token, flags[found], np.uint8(0))
+    keys, flags, ends = _lexicon()
+    # Few tokens are listed: most are ruled out by their last bits alone.
+    maybe = np.flatnonzero(ends.take((token & LAST_BITS).astype(np.intp)))
+    found = np.minimum(np.searchsorted(keys, token[maybe]), len(keys) - 1)
+    is_listed = keys[found] == token[maybe]
+    return maybe[is_listed], flags[found[is_listed]]
 
 
 @functools.cache
-def _lexicon() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
-    flags: dict[int, int] = {}
+def _lexicon() -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.bool_]]:
+    """The listed tokens in order, the classes of each, and for every combination of last bits whether one has them."""
+    classes: dict[int, int] = {}
     for k, members in enumerate(LEXICON.values()):
         for word in members:
             key = hash_word(word) >> int(POSITION_BITS)
-            flags[key] = flags.get(key, 0) | 1 << k
-    keys = np.array(sorted(flags), np.uint64)
-    return keys, np.array([flags[int(key)] for key in keys], np.uint8)
+            classes[key] = classes.get(key, 0) | 1 << k
+    keys = np.array(sorted(classes), np.uint64)
+    ends = np.zeros(int(LAST_BITS) + 1, np.bool_)
+    ends[keys & LAST_BITS] = True
+    return keys, np.array([classes[int(key)] for key in keys], np.uint8), ends

@@ -31,6 +31,8 @@ MEDIA_BLOCKS = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document"}
 )
 THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
+# Made once: `str | list` would be made anew for every message.
+LIST, TEXT_OR_LIST, NUMBER = (list, tuple), (str, list, tuple), (int, float)
 TEXT_KEYS = ("text", "refusal", "thinking", "reasoning", "content", "output")
 
 
@@ -161,7 +163,7 @@ def as_message(message: ChatMessage, index: int = 0) -> Message:
         if message.role not in KINDS:
             raise InvalidMessage(f"message {index}: role {message.role!r} is none of {', '.join(KINDS)}")
         return message
-    if not isinstance(message, dict | Mapping):  # for a dict, the first test is the quick one
+    if not isinstance(message, (dict, Mapping)):  # for a dict, the first test is the quick one
         raise InvalidMessage(f"message {index}: expected a chat dict or a Message, found {type(message).__name__}")
     get = message.get
     role, content, calls, name = get("role"), get("content"), get("tool_calls"), get("name")
@@ -170,11 +172,11 @@ def as_message(message: ChatMessage, index: int = 0) -> Message:
         found = f"role {role!r} is none of {', '.join(KINDS)}" if "role" in message else "it has no 'role'"
         raise InvalidMessage(f"message {index}: {found}")
     if not (
-        (content is None or isinstance(content, str | list | tuple))
-        and (calls is None or isinstance(calls, list | tuple))
+        (content is None or isinstance(content, TEXT_OR_LIST))
+        and (calls is None or isinstance(calls, LIST))
         and (name is None or isinstance(name, str))
         and (answers is None or isinstance(answers, str))
-        and (timestamp is None or isinstance(timestamp, int | float))
+        and (timestamp is None or isinstance(timestamp, NUMBER))
     ):
         raise InvalidMessage(f"message {index}: {_wrong_field(message)}")
     if get("function_call"):
@@ -186,8 +188,8 @@ def as_message(message: ChatMessage, index: int = 0) -> Message:
 def _wrong_field(message: Mapping[str, Any]) -> str:
     """What is the matter with a chat dict of which one field has a wrong type."""
     for field, types, expected in (
-        ("content", str | list | tuple, "text, a list of blocks or null"),
-        ("tool_calls", list | tuple, "a list of calls or null"),
+        ("content", TEXT_OR_LIST, "text, a list of blocks or null"),
+        ("tool_calls", LIST, "a list of calls or null"),
         ("name", str, "text or null"),
         ("tool_call_id", str, "text or null"),
     ):

@@ -129,7 +129,7 @@ def _fitted(cases: Sequence[Case], groups: Sequence[object]) -> Scorer:
     def design(chosen: Sequence[int]) -> Callable[[int], spmatrix]:
         every_row = np.concatenate([np.arange(ends[index], ends[index + 1]) for index in chosen])
         words = WordMatrix([cases[index].said for index in chosen], scripts)
-        return lambda salt: hstack([standardised[every_row], WORD_PRIOR * words.hashed(salt)]).tocsr()
+        return lambda salt: hstack([standardised[every_row], WORD_PRIOR * words.hashed(salt)], "csr")
 
     sample = _up_to(SAMPLE, groups, [len(case.said.word) for case in cases])
     held_out = HeldOut([cases[index].needed for index in sample], [groups[index] for index in sample])
