@@ -324,13 +324,13 @@ class Features:
         n = self.size
         rows = np.arange(units, n) if isinstance(units, int) else units
         own = self._own[rows]
-        out = np.zeros((len(rows), len(FEATURES)))
+        out = np.empty((len(rows), len(FEATURES)))
         at = len(OWN)
         out[:, :at] = own
-        out[:, at : at + len(PREVIOUS)] = self._own[rows - 1][:, PREVIOUS_COLUMNS]
+        out[:, at : at + len(PREVIOUS)] = self._own[rows[:, np.newaxis] - 1, PREVIOUS_COLUMNS]
         out[rows == 0, at : at + len(PREVIOUS)] = 0.0
         at += len(PREVIOUS)
-        out[:, at : at + len(NEXT)] = self._own[np.minimum(rows + 1, n - 1)][:, NEXT_COLUMNS]
+        out[:, at : at + len(NEXT)] = self._own[np.minimum(rows[:, np.newaxis] + 1, n - 1), NEXT_COLUMNS]
         out[rows == n - 1, at : at + len(NEXT)] = 0.0
         at += len(NEXT)
         age = n - 1 - rows

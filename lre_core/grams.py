@@ -74,16 +74,13 @@ def runs(
     """
     count = np.maximum(lengths - 1, 1)
     last = np.cumsum(count)
-    index = np.arange(last[-1] if len(last) else 0) - np.repeat(last - count, count)
+    opens = last - count
     # From the mark before the word on; where a run reaches out of its word stands the mark, 0.
-    at = np.repeat(starts - 1, count) + index
-    ends = index == np.repeat(count - 1, count)
-    single = np.repeat(lengths == 1, count)
-    characters = [folded.take(at + k, mode="clip").astype(np.uint64) for k in range(4)]
-    characters[0][index == 0] = 0
-    characters[2][single] = 0
-    characters[3][ends] = 0
-    first, second, third, fourth = characters
+    at = np.repeat(starts - 1 - opens, count) + np.arange(last[-1] if len(last) else 0)
+    first, second, third, fourth = (folded.take(at + k, mode="clip").astype(np.uint64) for k in range(4))
+    first[opens] = 0
+    third[opens[lengths == 1]] = 0
+    fourth[last - 1] = 0
     return first | second << np.uint64(16) | third << np.uint64(32) | fourth << np.uint64(48), count
 
 

@@ -239,7 +239,9 @@ class Scorer:
         return cls(_round(bias), mean, scale, weights, step, steps, salt, scripts)
 
     def _standardised(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:
-        statistics = (statistics - self.mean) * self.scale
+        """Standard deviations from the mean, clipped, in place."""
+        statistics -= self.mean
+        statistics *= self.scale
         return np.clip(statistics, -CLIP, CLIP, out=statistics)
 
     def _read(self, messages: Sequence[ChatMessage]) -> Features:

@@ -199,7 +199,9 @@ def _identifiers(
     length = stops - starts
     code_like = _holding(marked[(kinds == DIGIT) | (kinds == UNDERSCORE)], starts, stops) > 0
     code_like &= length >= 4
-    loud = np.flatnonzero((length >= 5) & (classes[starts] == UPPER) & (classes[stops - 1] == UPPER))
+    loud = np.flatnonzero(length >= 5)
+    for edge in (starts, stops - 1):
+        loud = loud[classes[edge[loud]] == UPPER]
     if len(loud):
         code_like[loud] |= _holding(marked[kinds == UPPER], starts[loud], stops[loud]) == length[loud]
     found = np.flatnonzero(code_like)
@@ -241,9 +243,9 @@ def _join(parts: Sequence[tuple[int, Tokens]]) -> Tokens:
 
 def _look_up(codes: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
     """Class and lower case of each character."""
-    table, lower = _tables()
     # The last code point of the basic plane is none, and stands for what lies beyond it: emoji count as nothing.
-    classes, folded = table.take(codes, mode="clip"), lower.take(codes, mode="clip")
+    both = _table().take(codes, mode="clip")
+    classes, folded = (both >> 16).astype(np.uint8), both.astype(np.uint16)
     if codes.max() > 0xFFFF:
         # Rare ideographs of the higher planes; hashed by their low bits.
         rare = np.flatnonzero((codes >= 0x20000) & (codes < 0x40000))
@@ -252,15 +254,15 @@ def _look_up(codes: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], NDArray[np.u
 
 
 @functools.cache
-def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
-    """For every code point of the basic plane: its class, and what it is folded to."""
+def _table() -> NDArray[np.uint32]:
+    """For every code point of the basic plane: its class, and in the low half what it is folded to."""
     narrow = [chr(code - 0xFEE0) if 0xFF01 <= code <= 0xFF5E else chr(code) for code in range(0x10000)]
     lower = (c.lower() for c in narrow)
     folded = (ord(low) if len(low) == 1 else ord(c) for low, c in zip(lower, narrow, strict=True))
-    table = np.fromiter(map(_class, narrow), np.uint8, 0x10000)
+    classes = np.fromiter(map(_class, narrow), np.uint32, 0x10000)
     for low, high in UNSPACED_RANGES:
-        table[low : high + 1] = UNSPACED
-    return table, np.fromiter(folded, np.uint16, 0x10000)
+        classes[low : high + 1] = UNSPACED
+    return classes << np.uint32(16) | np.fromiter(folded, np.uint32, 0x10000)
 
 
 def _class(c: str) -> int:
