@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lre_core.messages import ChatMessage, Message, as_messages
-from lre_core.text import scan
+from lre_core.text import BASE, Text, scan
 from lre_core.units import Unit, group_from
 
 __all__ = ["answer_overlap", "from_log", "identifier_reuse", "identifiers", "matched_turns", "moments"]
@@ -22,8 +22,10 @@ SMALL_NUMBER = re.compile(r"\d{1,3}(\.\d+)?")
 CUTS = 4
 ANSWER_WEIGHT = 2.0
 """How much more a word of the answer counts than one of the question."""
-LENGTH_PIVOT = 0.3
-"""How much of a match is discounted for the turn's length, as in BM25 (Robertson 2009), against the average turn."""
+LONG_TURN = 200
+"""Words at which a turn's match counts half: a long turn shares words with any answer."""
+STEM = 5
+"""Letters at a word's beginning that count as a word of their own: an answer seldom repeats a word in the same form."""
 RECENT = 5
 
 
@@ -125,8 +127,8 @@ class Match(NamedTuple):
 def matched_turns(messages: Sequence[ChatMessage], questions: Sequence[Mapping[str, Any]]) -> list[Match | None]:
     """For every question with its answer the unit that matches best, None where no unit shares a word.
 
-    Words weigh the square of their inverse document frequency in this history, the answer's words twice, and long
-    turns are discounted.
+    Words and their first letters weigh the square of their inverse document frequency in this history, those of the
+    answer twice, and long turns are discounted.
 
     Args:
         messages: the history, oldest first.
@@ -135,19 +137,20 @@ def matched_turns(messages: Sequence[ChatMessage], questions: Sequence[Mapping[s
     read = as_messages(messages)
     units = group_from(read, 0)
     texts = [f"{read[unit.start].name or ''} {text}" for unit, text in zip(units, _texts(read, units), strict=True)]
-    words = scan(texts).words
-    length = np.bincount(words.text, minlength=len(units))
-    discount = 1.0 - LENGTH_PIVOT + LENGTH_PIVOT * length / max(1.0, float(length.mean() if len(units) else 0.0))
+    text = scan(texts)
+    length = np.bincount(text.words.text, minlength=len(units))
+    discount = 1.0 + length / LONG_TURN
     holders: dict[int, set[int]] = defaultdict(set)
-    for word, unit in zip(words.hashes.tolist(), words.text.tolist(), strict=True):
-        holders[word].add(unit)
+    for words in (text.words.hashes, _stems(text)):
+        for word, unit in zip(words.tolist(), text.words.text.tolist(), strict=True):
+            holders[word].add(unit)
 
     def weight(word: int) -> float:
         return math.log((len(units) + 1) / max(1, len(holders.get(word, ())))) ** 2
 
     matches: list[Match | None] = []
     for item in questions:
-        asked, answered = (set(scan([str(item.get(key, ""))]).words.hashes.tolist()) for key in ("question", "answer"))
+        asked, answered = (_words(str(item.get(key, ""))) for key in ("question", "answer"))
         covered: dict[int, float] = defaultdict(float)
         total = 0.0
         for word in asked | answered:
@@ -158,6 +161,21 @@ def matched_turns(messages: Sequence[ChatMessage], questions: Sequence[Mapping[s
         best = max(sorted(covered), key=lambda unit: covered[unit] / discount[unit], default=None)
         matches.append(None if best is None or not total else Match(best, covered[best] / total))
     return matches
+
+
+def _words(text: str) -> set[int]:
+    """The words of a text and their stems."""
+    scanned = scan([text])
+    return {*scanned.words.hashes.tolist(), *_stems(scanned).tolist()}
+
+
+def _stems(text: Text) -> NDArray[np.uint64]:
+    """For each word, a hash of its first letters; it differs from any word's."""
+    stems = np.zeros(len(text.word_starts), np.uint64)
+    for k in range(STEM):
+        letter = text.folded.take(text.word_starts + k, mode="clip").astype(np.uint64)
+        stems = stems * np.uint64(BASE) + np.where(k < text.word_lengths, letter, np.uint64(0))
+    return stems
 
 
 def from_log(messages: Sequence[ChatMessage], cuts: int = CUTS) -> list[tuple[list[ChatMessage], NDArray[np.int64]]]:
