@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lre_core.matching import Match, Turns, words_of
 from lre_core.messages import ChatMessage, Message, as_messages
-from lre_core.text import BASE, Text, scan
 from lre_core.units import Unit, group_from
 
 __all__ = ["answer_overlap", "from_log", "identifier_reuse", "identifiers", "matched_turns", "moments"]
@@ -22,10 +21,8 @@ SMALL_NUMBER = re.compile(r"\d{1,3}(\.\d+)?")
 CUTS = 4
 ANSWER_WEIGHT = 2.0
 """How much more a word of the answer counts than one of the question."""
-LONG_TURN = 200
-"""Words at which a turn's match counts half: a long turn shares words with any answer."""
-STEM = 5
-"""Letters at a word's beginning that count as a word of their own: an answer seldom repeats a word in the same form."""
+LEAST_SHARE = 0.03
+"""Share of the words new in a turn and its reply that an earlier unit must hold: most of a reply is new altogether."""
 RECENT = 5
 
 
@@ -117,18 +114,11 @@ def answer_overlap(
     return labels
 
 
-class Match(NamedTuple):
-    """What a question was matched to: the unit, and the share of the question's and answer's weight it covers."""
-
-    unit: int
-    share: float
-
-
 def matched_turns(messages: Sequence[ChatMessage], questions: Sequence[Mapping[str, Any]]) -> list[Match | None]:
     """For every question with its answer the unit that matches best, None where no unit shares a word.
 
-    Words and their first letters weigh the square of their inverse document frequency in this history, those of the
-    answer twice, and long turns are discounted.
+    Words and their first letters weigh by how rare they are in this history, those of the answer twice, and long turns
+    are discounted; see `lre_core.matching`.
 
     Args:
         messages: the history, oldest first.
@@ -136,53 +126,20 @@ def matched_turns(messages: Sequence[ChatMessage], questions: Sequence[Mapping[s
     """
     read = as_messages(messages)
     units = group_from(read, 0)
-    texts = [f"{read[unit.start].name or ''} {text}" for unit, text in zip(units, _texts(read, units), strict=True)]
-    text = scan(texts)
-    length = np.bincount(text.words.text, minlength=len(units))
-    discount = 1.0 + length / LONG_TURN
-    holders: dict[int, set[int]] = defaultdict(set)
-    for words in (text.words.hashes, _stems(text)):
-        for word, unit in zip(words.tolist(), text.words.text.tolist(), strict=True):
-            holders[word].add(unit)
-
-    def weight(word: int) -> float:
-        return math.log((len(units) + 1) / max(1, len(holders.get(word, ())))) ** 2
-
-    matches: list[Match | None] = []
+    turns = Turns(_words(read, units), [unit.role for unit in units])
+    matches = []
     for item in questions:
-        asked, answered = (_words(str(item.get(key, ""))) for key in ("question", "answer"))
-        covered: dict[int, float] = defaultdict(float)
-        total = 0.0
-        for word in asked | answered:
-            worth = weight(word) * (ANSWER_WEIGHT if word in answered else 1.0)
-            total += worth
-            for unit in holders.get(word, ()):
-                covered[unit] += worth
-        best = max(sorted(covered), key=lambda unit: covered[unit] / discount[unit], default=None)
-        matches.append(None if best is None or not total else Match(best, covered[best] / total))
+        asked, answered = words_of([str(item.get(key, "")) for key in ("question", "answer")])
+        matches.append(turns.best(dict.fromkeys(asked, 1.0) | dict.fromkeys(answered, ANSWER_WEIGHT)))
     return matches
-
-
-def _words(text: str) -> set[int]:
-    """The words of a text and their stems."""
-    scanned = scan([text])
-    return {*scanned.words.hashes.tolist(), *_stems(scanned).tolist()}
-
-
-def _stems(text: Text) -> NDArray[np.uint64]:
-    """For each word, a hash of its first letters; it differs from any word's."""
-    stems = np.zeros(len(text.word_starts), np.uint64)
-    for k in range(STEM):
-        letter = text.folded.take(text.word_starts + k, mode="clip").astype(np.uint64)
-        stems = stems * np.uint64(BASE) + np.where(k < text.word_lengths, letter, np.uint64(0))
-    return stems
 
 
 def from_log(messages: Sequence[ChatMessage], cuts: int = CUTS) -> list[tuple[list[ChatMessage], NDArray[np.int64]]]:
     """Labels from a plain log, without questions: what its later turns turned out to need.
 
-    A run with tool calls is cut by `moments`. A chat is cut at human turns, and every later human turn with the reply
-    to it stands for a question and its answer; the older unit that matches best is needed.
+    A run with tool calls is cut by `moments`. A chat is cut at human turns. What a later human turn and the reply to it
+    say that was not said in the units right before them was taken from further back: the older unit that holds most of
+    it was needed.
 
     Args:
         messages: a whole history, oldest first.
@@ -195,17 +152,18 @@ def from_log(messages: Sequence[ChatMessage], cuts: int = CUTS) -> list[tuple[li
     units = group_from(read, 0)
     if any(unit.kind == "step" for unit in units):
         return moments(messages, cuts)
-    humans = [index for index, unit in enumerate(units) if unit.role == "human" and index > RECENT]
-    texts = list(_texts(read, units))
+    answered = [index for index, unit in enumerate(units[:-1]) if unit.role == "human" and index > RECENT]
+    words, roles = _words(read, units), [unit.role for unit in units]
     pairs: list[tuple[list[ChatMessage], NDArray[np.int64]]] = []
-    for cut in _spread(humans, cuts):
-        later = [
-            {"question": texts[human], "answer": " ".join(texts[human + 1 : human + 2])}
-            for human in humans
-            if human >= cut
-        ]
-        prefix = list(messages[: units[cut].start])
-        pairs.append((prefix, answer_overlap(prefix, later)))
+    # Away from both ends: before the first nearly everything is needed, after the last nearly nothing.
+    for cut in sorted({answered[int((k + 0.5) / cuts * len(answered))] for k in range(cuts if answered else 0)}):
+        turns, labels = Turns(words[:cut], roles[:cut]), np.zeros(cut, np.int64)
+        for human in (human for human in answered if human >= cut):
+            near = set().union(*words[human - RECENT : human])
+            match = turns.best({word: 1.0 for said in words[human : human + 2] for word in said if word not in near})
+            if match is not None and match.share >= LEAST_SHARE:
+                labels[match.unit] = 1
+        pairs.append((list(messages[: units[cut].start]), labels))
     return pairs
 
 
@@ -222,6 +180,12 @@ def _texts(messages: Sequence[Message], units: Sequence[Unit]) -> Iterator[str]:
         for message in messages[unit.start : unit.stop]:
             parts += [message.text, *(call.values for call in message.calls)]
         yield " ".join(parts)
+
+
+def _words(messages: Sequence[Message], units: Sequence[Unit]) -> list[list[int]]:
+    """What each unit says, its speaker's name among it, as `lre_core.matching` reads it."""
+    texts = zip(units, _texts(messages, units), strict=True)
+    return words_of([f"{messages[unit.start].name or ''} {text}" for unit, text in texts])
 
 
 def _introduced(messages: Sequence[Message], units: Sequence[Unit]) -> list[set[str]]:

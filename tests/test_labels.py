@@ -170,19 +170,40 @@ def test_no_history_matches_nothing() -> None:
     assert answer_overlap([], QUESTIONS).shape == (0,)
 
 
-def test_from_log_labels_a_chat_by_what_its_later_turns_ask_for() -> None:
+def test_from_log_labels_a_chat_by_what_its_later_turns_take_up() -> None:
     log = [
         *CHAT,
+        human("Suggest a film?"),
+        assistant("Try Stalker tonight."),
         human("Remind me where my sister Mara lives?"),
         assistant("Mara lives in Lisbon, where she paints boats."),
         human("And who is my dentist on Hill Street?"),
         assistant("Doctor Okafor."),
     ]
     pairs = from_log(log)
-    assert [prefix for prefix, _ in pairs] == [log[:6], log[:8]]
+    assert [prefix for prefix, _ in pairs] == [log[:6], log[:8], log[:10]]
     assert pairs[0][1].tolist() == [1, 0, 0, 0, 1, 0]
-    # By the second cut Mara has been asked for; only the dentist is still to come.
-    assert pairs[1][1].tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
+    assert pairs[1][1].tolist() == [1, 0, 0, 0, 1, 0, 0, 0]
+    # By the third cut Mara has been asked for; only the dentist is still to come.
+    assert pairs[2][1].tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
+
+
+def test_from_log_needs_nothing_that_the_units_right_before_say_too() -> None:
+    answer = assistant("Doctor Okafor, on Hill Street.")
+    talk = [human("Suggest a film?"), assistant("Try Stalker tonight.")]
+    asked = [*CHAT, *talk, *talk, human("Who is my dentist?"), answer, *talk, human("Which dentist again?"), answer]
+    # Before the second question the first answer says all of it, and is near.
+    assert [labels[4] for _, labels in from_log(asked)] == [1, 1, 0, 0]
+
+
+def test_from_log_prefers_the_turn_that_said_it_to_a_reply_that_echoes_it() -> None:
+    echo = (
+        "Your sister Mara lives in Lisbon and paints boats: here is how to ship boats from Lisbon, "
+        + "step by step " * 90
+    )
+    filler = [human("Suggest a film?"), assistant("Try Stalker tonight.")] * 3
+    log = [CHAT[0], assistant(echo), *filler, human("What does Mara paint?"), assistant("Boats, in Lisbon.")]
+    assert all(labels[0] and not labels[1] for _, labels in from_log(log))
 
 
 def test_from_log_cuts_a_run_with_calls_at_its_moments() -> None:
