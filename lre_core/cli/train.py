@@ -61,8 +61,8 @@ without being repeated is not in them. The last $keep_recent units never compete
 """)
 SHOWN = {"lre": "this scorer", "bundled": "the bundled scorer"}
 RULE = (
-    "runs with tool calls: an identifier the unit introduced is taken by a later call; chats: the unit matches a later "
-    "question and its reply best (`lre_core.labels.from_log`)"
+    "runs with tool calls: an identifier the unit introduced is taken by a later call; chats: the unit holds most of what "
+    "a later turn and its reply brought up again from before the recent window (`lre_core.labels.from_log`)"
 )
 
 
