@@ -68,11 +68,11 @@ def measure(folder: Path, mib: int) -> Row:
     path = folder / f"{mib}.jsonl"
     count = write(path, mib * MIB)
     start = time.perf_counter()
-    process = subprocess.Popen([*TRAIN, path, "-o", folder / "scorer.json", "--json"], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    said: dict[str, Any] = json.loads(process.stdout.read())
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    with subprocess.Popen([*TRAIN, path, "-o", folder / "scorer.json", "--json"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        said: dict[str, Any] = json.loads(process.stdout.read())
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     seconds = time.perf_counter() - start
     path.unlink()
