@@ -26,8 +26,9 @@ from rich.console import Console
 
 from benchmarks import bfcl, families
 from lre_core import ChatMessage, Scorer, group
+from lre_core.comparison import Comparison
 from lre_core.labels import moments
-from lre_core.training import Comparison, compare
+from lre_core.training import compare
 
 app = typer.Typer(add_completion=False)
 

@@ -22,9 +22,9 @@ from rich.table import Table
 
 from benchmarks.scorers import evidence, lines
 from lre_core import Scorer
+from lre_core.comparison import Comparison, rank
 from lre_core.labels import answer_overlap, from_log
 from lre_core.messages import ChatMessage
-from lre_core.training import Comparison, rank
 
 FOLDS = 5
 

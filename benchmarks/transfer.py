@@ -24,8 +24,8 @@ from rich.table import Table
 from benchmarks import bfcl, families
 from benchmarks.scorers import lines
 from lre_core import Scorer
+from lre_core.comparison import Comparison, rank
 from lre_core.labels import moments
-from lre_core.training import Comparison, rank
 
 KEEP_RECENT = 5
 

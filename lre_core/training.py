@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lre_core.comparison import Comparison, Ranking, auc, case_aucs, rank, summarised
 from lre_core.errors import MissingExtra, TrainingError
 from lre_core.features import FEATURES, Features
 from lre_core.grams import Said, WordMatrix, scripts_of
-from lre_core.intervals import Interval, Resampled
 from lre_core.messages import ChatMessage, Message, as_messages
 from lre_core.scorer import CLIP, Scorer
 from lre_core.scripts import learned_scripts
@@ -21,19 +19,16 @@ from lre_core.units import group_from
 
 try:
     from scipy.sparse import csr_matrix, hstack
-    from scipy.stats import rankdata
-    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 except ImportError as error:
-    raise MissingExtra("Training", "train") from error
+    raise MissingExtra("Training or comparing", "train") from error
 
 if TYPE_CHECKING:
     from scipy.sparse import spmatrix
 
 T = TypeVar("T")
-Ranking = Callable[[Sequence[ChatMessage]], NDArray[np.float64]]
 
-__all__ = ["Comparison", "Interval", "compare", "fit", "rank"]
+__all__ = ["Comparison", "compare", "fit", "rank"]
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 """Inverse regularisation strengths tried, as scikit-learn's `C`."""
@@ -63,8 +58,6 @@ RECENT = 5
 """Units at the end by which no strength is judged: the recent window stays in view whatever its scores, and what makes
 the last results needed does not carry over to old ones."""
 FOLDS = 4
-ENOUGH = 20
-"""Held-out histories below which no verdict is given."""
 
 
 def fit(
@@ -210,17 +203,17 @@ class HeldOut:
         """
         if not self._folds:
             return usual
-        return max(candidates, key=lambda candidate: self._mean_auc(*model(candidate)))
+        return max(candidates, key=lambda candidate: self._meanauc(*model(candidate)))
 
-    def _mean_auc(self, design: spmatrix, strength: float) -> float:
-        aucs = []
+    def _meanauc(self, design: spmatrix, strength: float) -> float:
+        found: list[float] = []
         for rows, tests in self._folds:
             model = _regression(strength).fit(design[rows], self._y[rows])
             old = [self._rows(index)[: self._old[index]] for index in tests]
             scores = model.decision_function(design[np.concatenate(old)])
             parts = np.split(scores, np.cumsum([len(part) for part in old])[:-1])
-            aucs += [_auc(self._y[part], found) for part, found in zip(old, parts, strict=True)]
-        return float(np.mean(aucs))
+            found += [auc(self._y[part], ranking) for part, ranking in zip(old, parts, strict=True)]
+        return float(np.mean(found))
 
     def _rows(self, index: int) -> NDArray[np.intp]:
         return np.arange(self._ends[index], self._ends[index + 1])
@@ -234,14 +227,6 @@ def _judged(targets: Sequence[NDArray[np.float64]]) -> dict[int, int]:
         if judged:
             return judged
     return {}
-
-
-def _auc(y: NDArray[Any], scores: NDArray[Any]) -> float:
-    """Area under the ROC curve, as the rank sum of the needed units (Mann and Whitney 1947)."""
-    needed = y > 0
-    count = needed.sum()
-    above = rankdata(scores)[needed].sum() - count * (count + 1) / 2
-    return float(above / (count * (len(y) - count)))
 
 
 def _folds(groups: Sequence[object], count: int) -> list[tuple[list[int], list[int]]]:
@@ -258,41 +243,6 @@ def _folds(groups: Sequence[object], count: int) -> list[tuple[list[int], list[i
         )
         for fold in range(min(count, len(names)))
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How well each way of ranking finds the needed units of held-out histories.
-
-    Attributes:
-        auc: macro-AUC of `lre` and of each baseline; 0.5 is chance, and hindsight is 1.
-        lead: how much `lre` is ahead of each baseline, paired by history.
-        histories: how many held-out groups there were with both needed and unneeded units.
-    """
-
-    auc: dict[str, Interval]
-    lead: dict[str, Interval]
-    histories: int
-
-    @property
-    def best_baseline(self) -> str:
-        """The baseline with the highest AUC."""
-        return max(self.lead, key=lambda name: self.auc[name].mean)
-
-    def verdict(self, titles: Mapping[str, str] | None = None) -> str:
-        """One plain sentence: better than the best baseline, or not, or too early to say.
-
-        Args:
-            titles: what to call a baseline, where that is not its name.
-        """
-        if self.histories < ENOUGH:
-            return f"too few histories to tell: have {self.histories}, want about {ENOUGH}"
-        lead = self.lead[self.best_baseline]
-        name = (titles or {}).get(self.best_baseline, self.best_baseline)
-        if lead.low > 0:
-            spread = max(lead.high - lead.mean, lead.mean - lead.low)
-            return f"better than {name} by {lead.mean:.2f} ± {spread:.2f} AUC on {self.histories} held-out histories"
-        return f"not better than {name} ({lead} AUC on {self.histories} held-out histories): keep {name}"
 
 
 def compare(
@@ -331,77 +281,7 @@ def compare(
     for train, held in splits:
         scorer = _fitted([cases[i] for i in train], [keys[i] for i in train])
         for i in held:
-            aucs = _aucs({"lre": scorer.score, **(rivals or {})}, histories[i], labels[i], keep_recent)
-            if aucs is not None:
-                found.setdefault(keys[i], []).append(aucs)
-    return _summarise(list(found.values()))
-
-
-def rank(
-    scorer: Ranking,
-    histories: Sequence[Sequence[ChatMessage]],
-    labels: Sequence[ArrayLike],
-    *,
-    groups: Sequence[object],
-    keep_recent: int = 0,
-) -> Comparison:
-    """How well a scorer as it is finds the needed units, beside the same baselines as in `compare`.
-
-    Nothing is trained, so the histories should be ones the scorer has not been trained on.
-
-    Args:
-        scorer: from a history to one score a unit.
-        histories: the histories, each cut at the moment its labels speak of.
-        labels: for each history one 0 or 1 a unit.
-        groups: for each history, what it belongs to; intervals are over groups.
-        keep_recent: the last units, which never compete and so are not ranked.
-    """
-    found: dict[object, list[dict[str, float]]] = {}
-    for history, label, group in zip(histories, labels, groups, strict=True):
-        aucs = _aucs({"lre": scorer}, history, label, keep_recent)
-        if aucs is not None:
-            found.setdefault(group, []).append(aucs)
-    return _summarise(list(found.values()))
-
-
-def _aucs(
-    scorers: Mapping[str, Ranking],
-    history: Sequence[ChatMessage],
-    labels: ArrayLike,
-    keep_recent: int,
-) -> dict[str, float] | None:
-    """AUC of each scorer and of each baseline on one history; None where the old units are all alike."""
-    y = np.asarray(labels)
-    old = max(len(y) - keep_recent, 0)
-    if not 0 < y[:old].sum() < old:
-        return None
-    rankings = {name: score(history) for name, score in scorers.items()} | _baselines(as_messages(history))
-    return {name: _auc(y[:old], ranking[:old]) for name, ranking in rankings.items()}
-
-
-def _baselines(messages: Sequence[Message]) -> dict[str, NDArray[np.float64]]:
-    units = group_from(messages, 0)
-    texts = [" ".join(message.text for message in messages[unit.start : unit.stop]) for unit in units]
-    try:
-        tfidf = TfidfVectorizer(stop_words="english").fit_transform(texts)
-        salience = np.asarray(tfidf @ np.asarray(tfidf.mean(axis=0)).T).ravel()
-    except ValueError:  # not one word in the whole history
-        salience = np.zeros(len(units))
-    return {
-        "recency": np.arange(len(units), dtype=np.float64),
-        # Seeded by what is said: one order for all histories would be a ranking of its own.
-        "random": np.random.default_rng(crc32("".join(texts).encode("utf-8", "surrogatepass"))).random(len(units)),
-        "length": np.array([len(text) for text in texts], np.float64),
-        "salience": salience,
-    }
-
-
-def _summarise(groups: Sequence[Sequence[dict[str, float]]]) -> Comparison:
-    """Means over all cases, with intervals from resampling the groups they belong to."""
-    if not groups:
-        return Comparison({}, {}, 0)
-    names = list(groups[0][0])
-    resampled = Resampled([[[case[name] for name in names] for case in group] for group in groups])
-    auc = {name: resampled.interval(k) for k, name in enumerate(names)}
-    lead = {name: resampled.interval(0, less=k) for k, name in enumerate(names) if k}
-    return Comparison(auc, lead, len(groups))
+            case = case_aucs({"lre": scorer.score, **(rivals or {})}, histories[i], labels[i], keep_recent)
+            if case is not None:
+                found.setdefault(keys[i], []).append(case)
+    return summarised(list(found.values()))

@@ -8,8 +8,8 @@ from histories import SCORER, Chat, assistant, calling, histories, human, proble
 from hypothesis import given
 
 from lre_core import Evictor, Scorer, group, labels
+from lre_core.comparison import rank
 from lre_core.evaluation import Prompt, Replay, Simulation, departures
-from lre_core.training import rank
 
 POLICIES = ["everything", "recency", "lre"]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from lre_core import Scorer
-from lre_core.training import rank
+from lre_core.comparison import rank
 
 FACTS = [
     (

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from lre_core import Scorer, TrainingError
+from lre_core.comparison import Comparison, _baselines, auc
+from lre_core.intervals import Interval
 from lre_core.labels import moments
 from lre_core.messages import as_messages
-from lre_core.training import Comparison, Interval, _auc, _baselines, _judged, _up_to, compare, consecutive_runs, fit
+from lre_core.training import _judged, _up_to, compare, consecutive_runs, fit
 
 Labels = NDArray[np.int64]
 TOPICS = "boats bread paint rain trains music gardens winter chess maps soup lamps stairs bees".split()
@@ -206,7 +208,7 @@ def test_auc_is_the_share_of_pairs_in_the_right_order(units: list[tuple[bool, in
     needed, rest = [s for y, s in units if y], [s for y, s in units if not y]
     assume(needed and rest)
     right = sum((a > b) + (a == b) / 2 for a in needed for b in rest)
-    found = _auc(np.array([y for y, _ in units]), np.array([s for _, s in units]))
+    found = auc(np.array([y for y, _ in units]), np.array([s for _, s in units]))
     assert np.isclose(found, right / (len(needed) * len(rest)))
 
 

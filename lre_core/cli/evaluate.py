@@ -25,7 +25,7 @@ def evaluate(
     Example: lre eval logs/sunday.jsonl --scorer scorer.json
     """
     # Needs scikit-learn, which the other commands do without.
-    from lre_core.training import rank
+    from lre_core.comparison import rank
 
     scores = scores_by(scorer)
     sample, read = sampled(paths, most, skip_bad, quiet)

@@ -24,7 +24,8 @@ from lre_core.messages import ChatMessage
 from lre_core.scorer import Scorer
 
 if TYPE_CHECKING:
-    from lre_core.training import Comparison, Interval
+    from lre_core.comparison import Comparison
+    from lre_core.intervals import Interval
 
 __all__ = ["Cases", "Most", "comparison_json", "labelled", "ranking_table", "sampled", "train"]
 
@@ -61,8 +62,8 @@ without being repeated is not in them. The last $keep_recent units never compete
 """)
 SHOWN = {"lre": "this scorer", "bundled": "the bundled scorer"}
 RULE = (
-    "runs with tool calls: an identifier the unit introduced is taken by a later call; chats: the unit holds most of what "
-    "a later turn and its reply brought up again from before the recent window (`lre_core.labels.from_log`)"
+    "runs with tool calls: an identifier the unit introduced is taken by a later call; chats: the unit holds most of "
+    "what a later turn and its reply took from before the recent window (`lre_core.labels.from_log`)"
 )
 
 
