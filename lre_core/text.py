@@ -41,6 +41,8 @@ UNSPACED_RANGES = (
     (0xF900, 0xFAFF),
     (0xFF66, 0xFF9F),
 )
+LOUD = 5
+"""Capitals that make a code of a word without a digit."""
 BLOCK = 120_000
 """Characters scanned at once: enough to make array calls cheap, few enough to stay in the processor's cache."""
 
@@ -188,6 +190,9 @@ def _identifiers(
     kinds: NDArray[np.uint8],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Starts and stops of what looks like a code; it runs on over a dash, dot, slash, colon or at sign within it."""
+    telling, capital = (kinds == DIGIT) | (kinds == UNDERSCORE), kinds == UPPER
+    if not telling.any() and np.count_nonzero(capital) < LOUD:  # as in most messages of a chat
+        return starts[:0], stops[:0]
     joiner = marked[kinds == JOINER]
     within = (classes[joiner - 1] - np.uint8(1) < np.uint8(UNDERSCORE)) & (
         classes[joiner + 1] - np.uint8(1) < np.uint8(UNDERSCORE)
@@ -197,19 +202,21 @@ def _identifiers(
     first[joined], last[joined - 1] = False, False
     starts, stops = starts[first], stops[last]
     length = stops - starts
-    code_like = _holding(marked[(kinds == DIGIT) | (kinds == UNDERSCORE)], starts, stops) > 0
+    code_like = _holding(marked[telling], starts, stops) > 0
     code_like &= length >= 4
-    loud = np.flatnonzero(length >= 5)
+    loud = np.flatnonzero(length >= LOUD)
     for edge in (starts, stops - 1):
         loud = loud[classes[edge[loud]] == UPPER]
     if len(loud):
-        code_like[loud] |= _holding(marked[kinds == UPPER], starts[loud], stops[loud]) == length[loud]
+        code_like[loud] |= _holding(marked[capital], starts[loud], stops[loud]) == length[loud]
     found = np.flatnonzero(code_like)
     return starts[found], stops[found]
 
 
 def _holding(positions: NDArray[np.intp], starts: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.intp]:
     """How many of the positions each span holds."""
+    if not len(positions):
+        return np.zeros(len(starts), np.intp)
     span = np.searchsorted(starts, positions, side="right")
     # Those before the first span fall to a span before it that ends nowhere.
     inside = positions < np.concatenate([[0], stops])[span]
@@ -229,6 +236,8 @@ def _with_pairs(
 
 def _text_of(positions: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.intp]:
     """Into which text each of the ascending positions falls."""
+    if len(ends) == 1:
+        return np.zeros(len(positions), np.intp)
     below = np.searchsorted(positions, ends)
     below[1:] -= below[:-1].copy()
     return np.repeat(np.arange(len(ends)), below)
