@@ -222,10 +222,9 @@ class Features:
         opening = [messages[unit.start] for unit in units]
         kind = np.array([self._kind, *(KIND_NUMBER[unit.role] if unit.kind == "turn" else STEP for unit in units)])
         speakers = [self._speaker, *(message.name for message in opening)]
-        calls = [
-            0 if unit.kind == "turn" else sum(len(message.calls) for message in messages[unit.start : unit.stop])
-            for unit in units
-        ]
+        calls = np.zeros(n)
+        for row in np.flatnonzero(kind[1:] == STEP).tolist():
+            calls[row] = sum(len(message.calls) for message in messages[units[row].start : units[row].stop])
         gaps = self._gaps(np.array([message.timestamp for message in opening], np.float64))
         same = kind[1:] == kind[:-1]
         opens = gaps > SESSION_GAP
@@ -236,7 +235,7 @@ class Features:
         self._kind, self._speaker, self._session = int(kind[-1]), speakers[-1], int(opened[-1])
         return {
             **{name: kind[1:] == number for number, name in enumerate(KIND_NAMES)},
-            "calls": np.array(calls),
+            "calls": calls,
             "same_role_as_previous": same,
             "same_speaker_as_previous": same & np.fromiter(map(eq, speakers, speakers[1:]), np.bool_, n),
             "log_gap": gaps,

@@ -83,7 +83,9 @@ class Vocabulary:
 
         known = self.size
         number = self._number(token[first_pair])
-        seen, introduced, last, called_before = self._state[:, number]
+        # The first batch is all new and numbered through.
+        place = number if known else slice(len(number))
+        seen, introduced, last, called_before = self._state[:, place]
         new = seen == 0
         introduced = np.where(new, holder[first_pair], introduced)
         # A token's pairs stand in a row, units ascending: the rank counts the batch's own earlier units.
@@ -102,10 +104,10 @@ class Vocabulary:
             total = np.cumsum(later)
             calls = (called_before - (total - later)[first_pair])[of_pair] + total
             called_before = calls[stop - 1]
-        self._state[:, number] = seen + run, introduced, holder[stop - 1], called_before
+        self._state[:, place] = seen + run, introduced, holder[stop - 1], called_before
         return Pairs(
             token,
-            number[of_pair],
+            number[of_pair] if known else of_pair,
             at[start[first_pair[number >= known]]],
             holder,
             before,
