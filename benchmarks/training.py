@@ -70,10 +70,12 @@ def measure(folder: Path, mib: int) -> Row:
     start = time.perf_counter()
     with subprocess.Popen([*TRAIN, path, "-o", folder / "scorer.json", "--json"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        said: dict[str, Any] = json.loads(process.stdout.read())
+        printed = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
+    if process.returncode:
+        raise typer.Exit(process.returncode)
+    said: dict[str, Any] = json.loads(printed)
     seconds = time.perf_counter() - start
     path.unlink()
     peak = usage.ru_maxrss // (MIB if sys.platform == "darwin" else 1 << 10)

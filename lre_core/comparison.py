@@ -21,11 +21,12 @@ try:
 except ImportError as error:
     raise MissingExtra("Training or comparing", "train") from error
 
-__all__ = ["Comparison", "Ranking", "auc", "case_aucs", "rank", "summarised"]
+__all__ = ["BASELINES", "Comparison", "Ranking", "case_aucs", "rank", "roc_auc", "summarised"]
 
 Ranking = Callable[[Sequence[ChatMessage]], NDArray[np.float64]]
 """From a history to one score a unit."""
 
+BASELINES = ("recency", "random", "length", "salience")
 ENOUGH = 20
 """Held-out histories below which no verdict is given."""
 
@@ -104,7 +105,7 @@ def case_aucs(
     if not 0 < y[:old].sum() < old:
         return None
     rankings = {name: score(history) for name, score in scorers.items()} | _baselines(as_messages(history))
-    return {name: auc(y[:old], ranking[:old]) for name, ranking in rankings.items()}
+    return {name: roc_auc(y[:old], ranking[:old]) for name, ranking in rankings.items()}
 
 
 def _baselines(messages: Sequence[Message]) -> dict[str, NDArray[np.float64]]:
@@ -115,13 +116,15 @@ def _baselines(messages: Sequence[Message]) -> dict[str, NDArray[np.float64]]:
         salience = np.asarray(tfidf @ np.asarray(tfidf.mean(axis=0)).T).ravel()
     except ValueError:  # not one word in the whole history
         salience = np.zeros(len(units))
-    return {
-        "recency": np.arange(len(units), dtype=np.float64),
-        # Seeded by what is said: one order for all histories would be a ranking of its own.
-        "random": np.random.default_rng(crc32("".join(texts).encode("utf-8", "surrogatepass"))).random(len(units)),
-        "length": np.array([len(text) for text in texts], np.float64),
-        "salience": salience,
-    }
+    # Seeded by what is said: one order for all histories would be a ranking of its own.
+    seed = crc32("".join(texts).encode("utf-8", "surrogatepass"))
+    rankings = (
+        np.arange(len(units), dtype=np.float64),
+        np.random.default_rng(seed).random(len(units)),
+        np.array([len(text) for text in texts], np.float64),
+        salience,
+    )
+    return dict(zip(BASELINES, rankings, strict=True))
 
 
 def summarised(groups: Sequence[Sequence[dict[str, float]]]) -> Comparison:
@@ -135,7 +138,7 @@ def summarised(groups: Sequence[Sequence[dict[str, float]]]) -> Comparison:
     return Comparison(auc, lead, len(groups))
 
 
-def auc(y: NDArray[Any], scores: NDArray[Any]) -> float:
+def roc_auc(y: NDArray[Any], scores: NDArray[Any]) -> float:
     """Area under the ROC curve, as the rank sum of the needed units (Mann and Whitney 1947)."""
     needed = y > 0
     count = needed.sum()

@@ -360,7 +360,11 @@ class Features:
 
     @property
     def said(self) -> Said:
-        """The words of every unit, if no weights for them were given."""
+        """The words of every unit.
+
+        Raises:
+            TypeError: word weights were given, and so no words are kept.
+        """
         if isinstance(self._said, WordScores):
             raise TypeError("features that were given word weights keep no words")
         return self._said.said

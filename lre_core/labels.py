@@ -21,8 +21,8 @@ SMALL_NUMBER = re.compile(r"\d{1,3}(\.\d+)?")
 CUTS = 4
 ANSWER_WEIGHT = 2.0
 """How much more a word of the answer counts than one of the question."""
-LEAST_SHARE = 0.03
-"""Share of the words new in a turn and its reply that an earlier unit must hold: most of a reply is new altogether."""
+CLEAR = 6.0
+"""Standard deviations by which a turn's best match is ahead of the others where it is no chance match."""
 RECENT = 5
 
 
@@ -118,7 +118,7 @@ def matched_turns(messages: Sequence[ChatMessage], questions: Sequence[Mapping[s
     """For every question with its answer the unit that matches best, None where no unit shares a word.
 
     Words and their first letters weigh by how rare they are in this history, those of the answer twice, and long turns
-    are discounted; see `lre_core.matching`.
+    are discounted; see `lre_core.matching`. A system message is in view anyway, and is matched to nothing.
 
     Args:
         messages: the history, oldest first.
@@ -138,8 +138,8 @@ def from_log(messages: Sequence[ChatMessage], cuts: int = CUTS) -> list[tuple[li
     """Labels from a plain log, without questions: what its later turns turned out to need.
 
     A run with tool calls is cut by `moments`. A chat is cut at human turns. What a later human turn and the reply to it
-    say that was not said in the units right before them was taken from further back: the older unit that holds most of
-    it was needed.
+    say that was not said in the units right before them may have been taken from further back: the older unit that
+    matches it best was needed, if no other does nearly as well.
 
     Args:
         messages: a whole history, oldest first.
@@ -161,7 +161,7 @@ def from_log(messages: Sequence[ChatMessage], cuts: int = CUTS) -> list[tuple[li
         for human in (human for human in answered if human >= cut):
             near = set().union(*words[human - RECENT : human])
             match = turns.best({word: 1.0 for said in words[human : human + 2] for word in said if word not in near})
-            if match is not None and match.share >= LEAST_SHARE:
+            if match is not None and match.lead >= CLEAR:
                 labels[match.unit] = 1
         pairs.append((list(messages[: units[cut].start]), labels))
     return pairs
@@ -183,9 +183,11 @@ def _texts(messages: Sequence[Message], units: Sequence[Unit]) -> Iterator[str]:
 
 
 def _words(messages: Sequence[Message], units: Sequence[Unit]) -> list[list[int]]:
-    """What each unit says, its speaker's name among it, as `lre_core.matching` reads it."""
+    """What each unit says, its speaker's name among it, as `lre_core.matching` reads it; a system message nothing."""
     texts = zip(units, _texts(messages, units), strict=True)
-    return words_of([f"{messages[unit.start].name or ''} {text}" for unit, text in texts])
+    return words_of(
+        ["" if unit.role == "system" else f"{messages[unit.start].name or ''} {text}" for unit, text in texts]
+    )
 
 
 def _introduced(messages: Sequence[Message], units: Sequence[Unit]) -> list[set[str]]:

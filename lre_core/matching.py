@@ -19,12 +19,22 @@ LONG_TURN = 200
 STEM = 5
 """Letters at a word's beginning that count as a word of their own: what is taken up seldom keeps its form."""
 
+TINY = 1e-9
+NOWHERE = np.empty(0, np.intp)
+
 
 class Match(NamedTuple):
-    """What a question was matched to: the unit, and the share of the question's and answer's weight it covers."""
+    """What a question was matched to.
+
+    Attributes:
+        unit: the unit that matches best.
+        share: of the question's and answer's weight, what it covers.
+        lead: by how many standard deviations of the other units' matches it is ahead of their mean.
+    """
 
     unit: int
     share: float
+    lead: float
 
 
 class Turns:
@@ -41,13 +51,15 @@ class Turns:
 
     def __init__(self, words: Sequence[Sequence[int]], roles: Sequence[str]) -> None:
         self._units = len(words)
-        self._holders: dict[int, list[int]] = defaultdict(list)
+        holders: dict[int, list[int]] = defaultdict(list)
         for unit, said in enumerate(words):
             for word in dict.fromkeys(said):
-                self._holders[word].append(unit)
+                holders[word].append(unit)
+        self._holders = {word: np.array(units) for word, units in holders.items()}
         lengths = np.array([len(said) / 2 for said in words])
         usual = {role: lengths[np.array(roles) == role].mean() for role in set(roles)}
-        self._discount = np.array([usual[role] for role in roles]) * (1.0 + lengths / LONG_TURN)
+        # At least one word, for units that say nothing.
+        self._discount = np.maximum(1.0, [usual[role] for role in roles]) * (1.0 + lengths / LONG_TURN)
 
     def best(self, text: Mapping[int, float]) -> Match | None:
         """The unit that matches best, of equals the first; None where no unit shares a word.
@@ -55,18 +67,20 @@ class Turns:
         Args:
             text: words, and how much each of them counts.
         """
-        covered: dict[int, float] = defaultdict(float)
+        covered = np.zeros(self._units)
         total = 0.0
         for word, counts in text.items():
-            holders = self._holders.get(word, ())
+            holders = self._holders.get(word, NOWHERE)
             weight = counts * math.log((self._units + 1) / max(1, len(holders))) ** 2
             total += weight
-            for unit in holders:
-                covered[unit] += weight
-        if not covered or not total:
+            covered[holders] += weight
+        if not covered.any():
             return None
-        best = max(sorted(covered), key=lambda unit: covered[unit] / self._discount[unit])
-        return Match(best, covered[best] / total)
+        matches = covered / self._discount
+        best = int(matches.argmax())
+        others = np.delete(matches, best)
+        lead = (matches[best] - others.mean()) / max(float(others.std()), TINY) if len(others) else np.inf
+        return Match(best, float(covered[best] / total), float(lead))
 
 
 def words_of(texts: Sequence[str]) -> list[list[int]]:
@@ -80,8 +94,8 @@ def words_of(texts: Sequence[str]) -> list[list[int]]:
 
 
 def _stems(text: Text) -> NDArray[np.uint64]:
-    """For each word, a hash of its first letters; it differs from any word's."""
-    stems = np.zeros(len(text.word_starts), np.uint64)
+    """For each word, a hash of its first letters; the mark before them tells it from any word's."""
+    stems = np.ones(len(text.word_starts), np.uint64)
     for k in range(STEM):
         letter = text.folded.take(text.word_starts + k, mode="clip").astype(np.uint64)
         stems = stems * np.uint64(BASE) + np.where(k < text.word_lengths, letter, np.uint64(0))

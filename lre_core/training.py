@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lre_core.comparison import Comparison, Ranking, auc, case_aucs, rank, summarised
+from lre_core.comparison import BASELINES, Comparison, Ranking, case_aucs, roc_auc, summarised
 from lre_core.errors import MissingExtra, TrainingError
 from lre_core.features import FEATURES, Features
 from lre_core.grams import Said, WordMatrix, scripts_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Comparison", "compare", "fit", "rank"]
+__all__ = ["compare", "fit"]
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 """Inverse regularisation strengths tried, as scikit-learn's `C`."""
@@ -74,10 +74,11 @@ def fit(
         groups: for each history, what it belongs to; see `Scorer.fit`.
 
     Raises:
-        TrainingError: no history, or labels all alike, or other than 0 and 1, or not one a unit.
+        TrainingError: no history, or labels all alike, or other than 0 and 1, or not one a unit, or groups not one a
+            history.
     """
     read = [as_messages(history) for history in histories]
-    return _fitted(_cases(read, labels), list(groups) if groups is not None else consecutive_runs(read))
+    return _fitted(_cases(read, labels), _keys(groups, read))
 
 
 class Case(NamedTuple):
@@ -138,14 +139,14 @@ def _fitted(cases: Sequence[Case], groups: Sequence[object]) -> Scorer:
 
 
 def _up_to(most: int, groups: Sequence[object], sizes: Sequence[int]) -> list[int]:
-    """Histories that are no larger than this in all, whole groups of them as they are drawn; one group at least."""
+    """Histories that are no larger than this in all, whole groups of them as they are drawn; two groups at least."""
     names = list(dict.fromkeys(groups))
     size_of = dict.fromkeys(names, 0)
     for name, size in zip(groups, sizes, strict=True):
         size_of[name] += size
     order = np.random.default_rng(0).permutation(len(names))
     fitting = np.searchsorted(np.cumsum([size_of[names[k]] for k in order]), most, side="right")
-    taken = {names[k] for k in order[: max(1, int(fitting))]}
+    taken = {names[k] for k in order[: max(2, int(fitting))]}
     return [index for index, name in enumerate(groups) if name in taken]
 
 
@@ -157,6 +158,15 @@ def _target(label: ArrayLike, units: int, number: int) -> NDArray[np.float64]:
         wrong = target[~np.isin(target, (0, 1))][0]
         raise TrainingError(f"history {number} has a label {wrong:g}; expected 0 or 1 a unit")
     return target
+
+
+def _keys(groups: Sequence[object] | None, histories: Sequence[Sequence[Message]]) -> list[object]:
+    """What each history belongs to."""
+    if groups is None:
+        return list(consecutive_runs(histories))
+    if len(groups) != len(histories):
+        raise TrainingError(f"{len(histories)} histories but {len(groups)} groups")
+    return list(groups)
 
 
 def consecutive_runs(histories: Sequence[Sequence[Message]]) -> list[int]:
@@ -203,16 +213,16 @@ class HeldOut:
         """
         if not self._folds:
             return usual
-        return max(candidates, key=lambda candidate: self._meanauc(*model(candidate)))
+        return max(candidates, key=lambda candidate: self._mean_auc(*model(candidate)))
 
-    def _meanauc(self, design: spmatrix, strength: float) -> float:
+    def _mean_auc(self, design: spmatrix, strength: float) -> float:
         found: list[float] = []
         for rows, tests in self._folds:
             model = _regression(strength).fit(design[rows], self._y[rows])
             old = [self._rows(index)[: self._old[index]] for index in tests]
             scores = model.decision_function(design[np.concatenate(old)])
             parts = np.split(scores, np.cumsum([len(part) for part in old])[:-1])
-            found += [auc(self._y[part], ranking) for part, ranking in zip(old, parts, strict=True)]
+            found += [roc_auc(self._y[part], ranking) for part, ranking in zip(old, parts, strict=True)]
         return float(np.mean(found))
 
     def _rows(self, index: int) -> NDArray[np.intp]:
@@ -269,10 +279,12 @@ def compare(
             been trained on these histories.
 
     Raises:
-        TrainingError: there is one group only, or what `fit` raises.
+        TrainingError: there is one group only, a rival has the name of a baseline, or what `fit` raises.
     """
+    if taken := set(rivals or ()) & {"lre", *BASELINES}:
+        raise TrainingError(f"a rival is named {min(taken)!r}, as what it is compared with; give it another name")
     read = [as_messages(history) for history in histories]
-    keys = list(groups) if groups is not None else consecutive_runs(read)
+    keys = _keys(groups, read)
     splits = _folds(keys, folds)
     if not splits:
         raise TrainingError("one history cannot be both trained and tested on; have 1, want at least 2")

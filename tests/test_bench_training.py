@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ def run(seed: int) -> list[dict[str, object]]:
     return messages
 
 
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="no os.wait4, which tells a process's peak memory")
 def test_a_log_of_a_size_is_trained_on_and_its_time_and_memory_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,20 @@ def test_a_question_that_shares_no_word_matches_nothing() -> None:
     assert answer_overlap(CHAT, [stranger]).sum() == 0
 
 
+def test_the_first_letters_of_a_word_are_no_other_word() -> None:
+    chat = [human("Evil things, all of them."), human("She lives in Lisbon.")]
+    (match,) = matched_turns(chat, [{"question": "live", "answer": ""}])
+    assert match is None
+    (match,) = matched_turns(chat, [{"question": "livestock", "answer": "lives"}])
+    assert match is not None
+    assert match.unit == 1
+
+
+def test_a_system_message_is_in_view_anyway_and_never_needed() -> None:
+    rules = system("Mara lives in Lisbon; the dentist is Okafor.")
+    assert answer_overlap([rules, *CHAT], QUESTIONS).tolist() == [0, 1, 0, 0, 0, 1, 0]
+
+
 def test_a_match_below_the_least_share_labels_nothing() -> None:
     (match,) = matched_turns(CHAT, QUESTIONS[:1])
     assert match is not None
@@ -194,6 +208,18 @@ def test_from_log_needs_nothing_that_the_units_right_before_say_too() -> None:
     asked = [*CHAT, *talk, *talk, human("Who is my dentist?"), answer, *talk, human("Which dentist again?"), answer]
     # Before the second question the first answer says all of it, and is near.
     assert [labels[4] for _, labels in from_log(asked)] == [1, 1, 0, 0]
+
+
+def test_from_log_takes_no_chance_match_for_a_need() -> None:
+    rng = np.random.default_rng(0)
+    words = [f"{a}{b}{c}" for a in ("ka", "lo", "mi", "ru") for b in ("ben", "dor", "sil", "tam") for c in "aeiou"]
+    said = [" ".join(rng.choice(words, 25)) for _ in range(300)]
+    chat = [(human if n % 2 == 0 else assistant)(text) for n, text in enumerate(said)]
+    assert sum(labels.sum() for _, labels in from_log(chat)) == 0
+    again = assistant(f"As you said: {said[10]}")
+    assert all(
+        labels[10] == 1 for prefix, labels in from_log([*chat[:200], human("What was it?"), again]) if labels.sum()
+    )
 
 
 def test_from_log_prefers_the_turn_that_said_it_to_a_reply_that_echoes_it() -> None:

@@ -62,8 +62,8 @@ without being repeated is not in them. The last $keep_recent units never compete
 """)
 SHOWN = {"lre": "this scorer", "bundled": "the bundled scorer"}
 RULE = (
-    "runs with tool calls: an identifier the unit introduced is taken by a later call; chats: the unit holds most of "
-    "what a later turn and its reply took from before the recent window (`lre_core.labels.from_log`)"
+    "runs with tool calls: an identifier the unit introduced is taken by a later call; chats: of the units before "
+    "the recent window, it matches best what a later turn and its reply say (`lre_core.labels.from_log`)"
 )
 
 
@@ -107,7 +107,8 @@ class Cases:
             raise TrainingError(
                 f"nothing to learn from: in {histories:,} {plural('history', 'histories', histories)} nothing of an "
                 "earlier turn is taken up later. "
-                "A run needs a call that takes an identifier seen before; a chat, more than six turns of a person"
+                "A run needs a call that takes an identifier seen before; a chat, a turn that says again what was said "
+                "more than five units before"
             )
 
 
