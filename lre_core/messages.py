@@ -159,12 +159,13 @@ def as_message(message: ChatMessage, index: int = 0) -> Message:
     Raises:
         InvalidMessage: it is not a mapping, has no role or one nobody uses, or its content is of another type.
     """
-    if isinstance(message, Message):
-        if message.role not in KINDS:
-            raise InvalidMessage(f"message {index}: role {message.role!r} is none of {', '.join(KINDS)}")
-        return message
-    if not isinstance(message, (dict, Mapping)):  # for a dict, the first test is the quick one
-        raise InvalidMessage(f"message {index}: expected a chat dict or a Message, found {type(message).__name__}")
+    if type(message) is not dict:  # nearly every message is one, and this is the quickest test
+        if isinstance(message, Message):
+            if message.role not in KINDS:
+                raise InvalidMessage(f"message {index}: role {message.role!r} is none of {', '.join(KINDS)}")
+            return message
+        if not isinstance(message, Mapping):
+            raise InvalidMessage(f"message {index}: expected a chat dict or a Message, found {type(message).__name__}")
     get = message.get
     role, content, calls, name = get("role"), get("content"), get("tool_calls"), get("name")
     answers, timestamp = get("tool_call_id"), get("timestamp")
