@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -85,12 +85,10 @@ def rank(
         groups: for each history, what it belongs to; intervals are over groups.
         keep_recent: the last units, which never compete and so are not ranked.
     """
-    found: dict[object, list[dict[str, float]]] = {}
-    for history, label, group in zip(histories, labels, groups, strict=True):
-        case = case_aucs({"lre": scorer}, history, label, keep_recent)
-        if case is not None:
-            found.setdefault(group, []).append(case)
-    return summarised(list(found.values()))
+    return summarised(
+        (group, case_aucs({"lre": scorer}, history, label, keep_recent))
+        for history, label, group in zip(histories, labels, groups, strict=True)
+    )
 
 
 def case_aucs(
@@ -127,8 +125,17 @@ def _baselines(messages: Sequence[Message]) -> dict[str, NDArray[np.float64]]:
     return dict(zip(BASELINES, rankings, strict=True))
 
 
-def summarised(groups: Sequence[Sequence[dict[str, float]]]) -> Comparison:
-    """Means over all cases, with intervals from resampling the groups they belong to."""
+def summarised(cases: Iterable[tuple[object, dict[str, float] | None]]) -> Comparison:
+    """Means over all cases, with intervals from resampling the groups they belong to.
+
+    Args:
+        cases: of each its group, and its AUCs or None, as `case_aucs` gives them.
+    """
+    found: dict[object, list[dict[str, float]]] = {}
+    for key, case in cases:
+        if case is not None:
+            found.setdefault(key, []).append(case)
+    groups = list(found.values())
     if not groups:
         return Comparison({}, {}, 0)
     names = list(groups[0][0])

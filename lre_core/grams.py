@@ -140,8 +140,7 @@ class WordRows:
     @property
     def said(self) -> Said:
         """All of it, as if it had been added at once."""
-        starts = np.cumsum([0, *(len(said.person) for said in self._said)])
-        return _joined([said._replace(unit=said.unit + at) for said, at in zip(self._said, starts, strict=False)])
+        return _joined(self._said, same_words=True)
 
 
 class WordMatrix:
@@ -155,18 +154,12 @@ class WordMatrix:
     def __init__(self, histories: Sequence[Said], scripts: Collection[str] = SCRIPTS) -> None:
         from scipy.sparse import csr_matrix
 
-        units = np.cumsum([0, *(len(said.person) for said in histories)])
-        words = np.cumsum([0, *(len(said.lengths) for said in histories)])
-        said = _joined(
-            [
-                said._replace(unit=said.unit + unit, word=said.word + word)
-                for said, unit, word in zip(histories, units, words, strict=False)
-            ]
-        )
+        said = _joined(histories, same_words=False)
+        units, words = len(said.person), len(said.lengths)
         share = said.weight / (np.bincount(said.unit, said.lengths[said.word] * said.weight) + PADDING)[said.unit]
         # A word stands twice, once for each voice.
-        place = said.word + words[-1] * said.voice[said.unit]
-        self._shares = csr_matrix((share, (said.unit, place)), shape=(units[-1], VOICES * words[-1]))
+        place = said.word + words * said.voice[said.unit]
+        self._shares = csr_matrix((share, (said.unit, place)), shape=(units, VOICES * words))
         self._runs, self._known = said.runs, _known(said.runs, scripts)
         self._ends = np.cumsum(said.lengths)
 
@@ -189,9 +182,15 @@ def scripts_of(histories: Sequence[Said]) -> NDArray[np.intp]:
     return counts
 
 
-def _joined(parts: Sequence[Said]) -> Said:
-    """Parts whose units and words are numbered through."""
-    return Said(*map(np.concatenate, zip(NOTHING_SAID, *parts, strict=True)))
+def _joined(parts: Sequence[Said], same_words: bool) -> Said:
+    """Parts as one, their units numbered through, and their words too unless they are already the same history's."""
+    unit = word = 0
+    numbered = []
+    for said in parts:
+        numbered.append(said._replace(unit=said.unit + unit, word=said.word + word))
+        unit += len(said.person)
+        word += 0 if same_words else len(said.lengths)
+    return Said(*map(np.concatenate, zip(NOTHING_SAID, *numbered, strict=True)))
 
 
 def _script(runs: NDArray[np.uint64]) -> NDArray[np.intp]:

@@ -154,13 +154,15 @@ def from_log(messages: Sequence[ChatMessage], cuts: int = CUTS) -> list[tuple[li
         return moments(messages, cuts)
     answered = [index for index, unit in enumerate(units[:-1]) if unit.role == "human" and index > RECENT]
     words, roles = _words(read, units), [unit.role for unit in units]
+    taken_up = {}
+    for human in answered:
+        near = set().union(*words[human - RECENT : human])
+        taken_up[human] = {word: 1.0 for said in words[human : human + 2] for word in said if word not in near}
     pairs: list[tuple[list[ChatMessage], NDArray[np.int64]]] = []
     # Away from both ends: before the first nearly everything is needed, after the last nearly nothing.
     for cut in sorted({answered[int((k + 0.5) / cuts * len(answered))] for k in range(cuts if answered else 0)}):
         turns, labels = Turns(words[:cut], roles[:cut]), np.zeros(cut, np.int64)
-        for human in (human for human in answered if human >= cut):
-            near = set().union(*words[human - RECENT : human])
-            match = turns.best({word: 1.0 for said in words[human : human + 2] for word in said if word not in near})
+        for match in (turns.best(text) for human, text in taken_up.items() if human >= cut):
             if match is not None and match.lead >= CLEAR:
                 labels[match.unit] = 1
         pairs.append((list(messages[: units[cut].start]), labels))

@@ -288,12 +288,10 @@ def compare(
     splits = _folds(keys, folds)
     if not splits:
         raise TrainingError("one history cannot be both trained and tested on; have 1, want at least 2")
-    found: dict[object, list[dict[str, float]]] = {}
     cases = _cases(read, labels)
+    found: list[tuple[object, dict[str, float] | None]] = []
     for train, held in splits:
         scorer = _fitted([cases[i] for i in train], [keys[i] for i in train])
-        for i in held:
-            case = case_aucs({"lre": scorer.score, **(rivals or {})}, histories[i], labels[i], keep_recent)
-            if case is not None:
-                found.setdefault(keys[i], []).append(case)
-    return summarised(list(found.values()))
+        scorers = {"lre": scorer.score, **(rivals or {})}
+        found += [(keys[i], case_aucs(scorers, histories[i], labels[i], keep_recent)) for i in held]
+    return summarised(found)
